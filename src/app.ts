@@ -1,0 +1,94 @@
+/** The composition root: opens, wires, starts in order, stops in reverse. */
+import { type Clock, systemClock } from "./base/clock.ts";
+import { createLogger, type Logger } from "./base/log.ts";
+import { secretBox } from "./base/secret-box.ts";
+import type { Config } from "./config.ts";
+import { egressRules, refusalOfUrl } from "./delivery/egress.ts";
+import { createSender } from "./delivery/send.ts";
+import { Engine } from "./engine/engine.ts";
+import { Feed } from "./engine/events.ts";
+import { secretKey, seed } from "./first-boot.ts";
+import { rateLimiter } from "./http/rate-limit.ts";
+import { createApp, listen, STOPPING } from "./http/server.ts";
+import { OPERATIONS } from "./operations/index.ts";
+import { openStore } from "./store/sqlite/open.ts";
+import { VERSION } from "./version.ts";
+
+export interface RunningApp {
+  readonly port: number;
+  readonly log: Logger;
+  /** The key that this first start has made; null on later ones. */
+  readonly seededKey: string | null;
+  /** Takes no new work, drains, and lets go of the data folder. */
+  stop(): Promise<void>;
+}
+
+export async function startApp(config: Config, clock: Clock = systemClock): Promise<RunningApp> {
+  const log = createLogger(config.logLevel, config.logFormat ?? (process.stdout.isTTY ? "pretty" : "json"));
+  const box = secretBox(secretKey(config.dataDir, config.secretKey));
+  const store = openStore({
+    folder: config.dataDir,
+    box,
+    clock,
+    onFailure: (what, error) => log.error({ err: error }, `${what} failed`),
+  });
+  const seededKey = await seed(store, config.dataDir, config.testKey, clock.now());
+
+  const feed = new Feed(store);
+  const egress = (port: number) =>
+    egressRules({
+      deny: config.egressDeny,
+      allow: config.egressAllow,
+      listening: { host: config.host, port },
+    });
+  let rules = egress(config.port);
+  let stopping = false;
+  const app = createApp({
+    operations: OPERATIONS,
+    services: {
+      store,
+      clock,
+      feed,
+      refusalOfUrl: (url) => refusalOfUrl(rules, url),
+      limits: { requestsPerSecond: config.rateLimit, maxBodyBytes: config.maxBodyBytes },
+    },
+    limitRate: rateLimiter({ perSecond: config.rateLimit, burst: 2 * config.rateLimit }, clock),
+    clock,
+    log,
+    notReady: () => (stopping ? STOPPING : store.trouble()),
+  });
+  const listener = await listen(app, config.host, config.port).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
+
+  // Errand's own port is never a target, also when it was any free one.
+  rules = egress(listener.port);
+  const sender = createSender(rules, clock);
+  const engine = new Engine({
+    store,
+    sender,
+    clock,
+    log,
+    version: VERSION,
+    limits: { total: config.concurrency, perOrigin: config.originConcurrency },
+    retentionMs: config.retentionMs,
+  });
+  await engine.start();
+  log.info({ version: VERSION, port: listener.port, data: config.dataDir }, "Errand is listening");
+
+  return {
+    port: listener.port,
+    log,
+    seededKey,
+    async stop() {
+      stopping = true;
+      const closed = listener.close();
+      feed.close();
+      await engine.stop(config.shutdownTimeoutMs);
+      await closed;
+      await sender.close();
+      await store.close();
+    },
+  };
+}

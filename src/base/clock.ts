@@ -1,0 +1,44 @@
+/** The one place that reads time; rules take `now` as a number, and tests give the engine a clock of their own. */
+
+export interface Clock {
+  /** Wall-clock time in milliseconds since the Unix epoch. Due times follow it, also when it jumps. */
+  now(): number;
+  /** Milliseconds from an arbitrary origin, never going back. Timeouts and durations follow it. */
+  monotonic(): number;
+  /** Runs `wake` once after `delayMs` of monotonic time; the answer cancels it. Delays over 2^31 ms are cut to that. */
+  timer(delayMs: number, wake: () => void): () => void;
+}
+
+/** The longest delay that Node's timers take; a longer one would fire at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  timer(delayMs, wake) {
+    const handle = setTimeout(wake, Math.min(Math.max(0, delayMs), MAX_TIMER_MS));
+    return () => clearTimeout(handle);
+  },
+};
+
+/** RFC 3339, UTC, milliseconds: the one way in which Errand writes a time. */
+export function formatTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** Milliseconds since the epoch of an RFC 3339 date-time, or null when it is not one (30 February included). */
+export function parseTime(text: string): number | null {
+  if (!RFC3339.test(text)) return null;
+  const ms = Date.parse(text.toUpperCase());
+  if (Number.isNaN(ms)) return null;
+  const day = Number(text.slice(8, 10));
+  const daysInMonth = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
+  return day > daysInMonth ? null : ms;
+}
+
+/** The UTC day of a time, `2026-11-21`. */
+export function utcDay(ms: number): string {
+  return formatTime(ms).slice(0, 10);
+}

@@ -1,0 +1,69 @@
+/** What the target receives: one attempt at a job, a step or a callback, written as an HTTP request. */
+import type { Method, Task } from "../jobs/job.ts";
+import { signWebhook } from "./signature.ts";
+
+export interface Delivery {
+  readonly jobId: string;
+  /** Equal on every retry: the job's id, `<job id>-<step number>` or `<job id>-callback`. */
+  readonly messageId: string;
+  /** From 1. */
+  readonly attempt: number;
+  readonly scheduleId: string | null;
+  readonly task: Pick<Task, "method" | "url" | "headers">;
+  readonly body: string | Uint8Array | null;
+  /** Of the body, when it is not JSON: a piped body keeps the type that it came with. */
+  readonly contentType: string | null;
+  /** `whsec_…`, the newest first. */
+  readonly secrets: readonly string[];
+}
+
+export interface HttpRequest {
+  readonly method: Method;
+  readonly url: URL;
+  /** Name, value, name, value. */
+  readonly headers: string[];
+  readonly body: string | Uint8Array | null;
+}
+
+const DEFAULT_CONTENT_TYPE = "application/json";
+
+/** Headers that are Errand's alone. `expect` is left out: the body follows at once, so there is nothing to wait for. */
+const NOT_THE_JOBS = /^(?:expect$|errand-|webhook-)/;
+
+/**
+ * The request of one attempt. The job's own `user-agent` and `content-type` stand in place of Errand's. A GET never has
+ * a body.
+ *
+ * @param timestampS Unix seconds of this attempt.
+ * @param version of Errand.
+ */
+export function buildRequest(delivery: Delivery, timestampS: number, version: string): HttpRequest {
+  const { task, messageId } = delivery;
+  const body = task.method === "GET" ? null : delivery.body;
+  const headers: string[] = [];
+  let hasUserAgent = false;
+  let hasContentType = false;
+  for (const [name, value] of Object.entries(task.headers)) {
+    const lower = name.toLowerCase();
+    if (NOT_THE_JOBS.test(lower)) continue;
+    if (lower === "user-agent") hasUserAgent = true;
+    if (lower === "content-type") hasContentType = true;
+    headers.push(name, utf8(value));
+  }
+  if (!hasUserAgent) headers.push("user-agent", `Errand/${version}`);
+  if (!hasContentType && body !== null) {
+    headers.push("content-type", utf8(delivery.contentType ?? DEFAULT_CONTENT_TYPE));
+  }
+  headers.push("errand-job-id", delivery.jobId, "errand-attempt", String(delivery.attempt));
+  if (delivery.scheduleId !== null) headers.push("errand-schedule-id", delivery.scheduleId);
+  headers.push("webhook-id", messageId, "webhook-timestamp", String(timestampS));
+  headers.push("webhook-signature", signWebhook(delivery.secrets, messageId, timestampS, body));
+  return { method: task.method, url: new URL(task.url), headers, body };
+}
+
+const ASCII = /^[\t\x20-\x7e]*$/;
+
+/** Header values go out one byte a character (RFC 9110 §5.5); what is not ASCII is sent as UTF-8. */
+function utf8(value: string): string {
+  return ASCII.test(value) ? value : Buffer.from(value, "utf8").toString("latin1");
+}

@@ -1,0 +1,103 @@
+/** What the first start makes: the key that seals secrets, a test account, and a test key. */
+import { randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { hashApiKey, hintOfKey, newApiKey } from "./accounts/api-key.ts";
+import { SCOPES } from "./accounts/scopes.ts";
+import { newSigningSecret } from "./accounts/signing-secret.ts";
+import { newId } from "./base/ids.ts";
+import { MODES, type Mode } from "./base/tenant.ts";
+import { syncFolder } from "./store/sqlite/durability.ts";
+import type { Store } from "./store/store.ts";
+
+export const TEST_KEY_FILE = "test-key";
+export const SECRET_KEY_FILE = "secret-key";
+
+/** The key that seals secrets: the configured one, else the one in the data folder, made at the first start. */
+export function secretKey(folder: string, configured: string | null): string {
+  if (configured !== null) return configured;
+  const file = join(folder, SECRET_KEY_FILE);
+  const known = readIfThere(file);
+  if (known !== null) return known;
+  const made = randomBytes(32).toString("base64");
+  writePrivately(folder, SECRET_KEY_FILE, made);
+  return made;
+}
+
+/** Seeds the test account where there is no account yet. The answer is the key, to be shown once; null on later starts. */
+export async function seed(
+  store: Store,
+  folder: string,
+  configuredKey: string | null,
+  now: number,
+): Promise<string | null> {
+  if ((await store.accounts.list()).length > 0) return null;
+  const key = configuredKey ?? newApiKey("test");
+  // The file comes first: a crash in between leaves a key that opens nothing, and the next start seeds again.
+  writePrivately(folder, TEST_KEY_FILE, key);
+  await createAccount(store, "Test account", { test: key }, now);
+  return key;
+}
+
+/** An account with a signing secret for each mode and a key of all scopes for each mode that has one in `keys`. */
+export async function createAccount(
+  store: Store,
+  name: string,
+  keys: Partial<Record<Mode, string>>,
+  now: number,
+) {
+  const account = { id: newId("acct", now), name, createdAt: now };
+  await store.accounts.create(
+    account,
+    MODES.flatMap((mode) => {
+      const key = keys[mode];
+      if (key === undefined) return [];
+      const id = newId("key", now);
+      const hash = hashApiKey(key);
+      return [
+        {
+          id,
+          accountId: account.id,
+          mode,
+          name: `${name} (${mode})`,
+          hint: hintOfKey(key),
+          scopes: SCOPES,
+          createdAt: now,
+          hash,
+        },
+      ];
+    }),
+    MODES.map((mode) => ({
+      id: newId("sec", now),
+      secret: newSigningSecret(),
+      createdAt: now,
+      expiresAt: null,
+      mode,
+    })),
+  );
+  return account;
+}
+
+function readIfThere(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** Written whole or not at all, readable by its owner only. */
+function writePrivately(folder: string, name: string, text: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = join(folder, name);
+  const fd = openSync(`${file}.new`, "w", 0o600);
+  try {
+    writeSync(fd, `${text}\n`);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(`${file}.new`, file);
+  syncFolder(folder);
+}

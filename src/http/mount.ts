@@ -1,0 +1,161 @@
+/** Makes a route of each operation: its path, its input, its answer. The only place where REST meets the operations. */
+import { createHash } from "node:crypto";
+import type { Hono, Context as HonoContext } from "hono";
+import { Problem } from "../base/errors.ts";
+import { JsonFault, parseJson, stringify } from "../base/json.ts";
+import { coerceFields } from "../operations/coerce.ts";
+import { checkInput } from "../operations/faults.ts";
+import {
+  type Idempotency,
+  type Operation,
+  pathNames,
+  Replay,
+  type Services,
+} from "../operations/operation.ts";
+import type { StoredAnswer } from "../store/store.ts";
+import { authenticate, requireScope } from "./auth.ts";
+import { readBody } from "./body.ts";
+import type { HttpEnv } from "./env.ts";
+
+/** Values whose bytes are kept as they came. */
+export const RAW_PLACES = new Set([
+  "payload",
+  "steps/[]/payload",
+  "jobs/[]/payload",
+  "jobs/[]/steps/[]/payload",
+]);
+
+const JSON_TYPE = "application/json";
+
+/** Mounts every operation, and a 405 with `Allow` for the other methods of each path. */
+export function mountOperations(
+  app: Hono<HttpEnv>,
+  operations: readonly Operation[],
+  services: Services,
+): void {
+  const methods = new Map<string, string[]>();
+  for (const operation of operations) {
+    const path = operation.http.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    methods.set(path, [...(methods.get(path) ?? []), operation.http.method]);
+    app.on(operation.http.method, path, (c) => answer(c, operation, services));
+  }
+  for (const [path, allowed] of methods) {
+    app.all(path, (c) => {
+      const allow = allowed.includes("GET") ? [...allowed, "HEAD"].join(", ") : allowed.join(", ");
+      throw new Problem("method_not_allowed", `${c.req.method} is not possible here; ${allow} is.`, {
+        headers: { Allow: allow },
+      });
+    });
+  }
+}
+
+async function answer(c: HonoContext<HttpEnv>, operation: Operation, services: Services): Promise<Response> {
+  const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
+  c.var.limitRate(principal.tenant);
+  requireScope(principal, operation.scope);
+  const given = await givenInput(c, operation, services.limits.maxBodyBytes);
+  const input = checkInput(operation, given);
+  const idempotency = operation.creates === true ? idempotencyOf(c, operation, given) : null;
+  const context = { ...services, principal, idempotency, signal: c.req.raw.signal };
+  const output = await operation.run(context, input);
+  return output instanceof Replay
+    ? respond(output.answer, { "Idempotency-Replayed": "true" })
+    : respond(answerOf(operation, output));
+}
+
+/** What REST says to an output: also what is kept to be repeated. */
+function answerOf({ http }: Operation, output: unknown): StoredAnswer {
+  const status = typeof http.status === "number" ? http.status : http.status(output);
+  const headers: Record<string, string> = {};
+  if (http.location !== undefined) headers["Location"] = http.location(output);
+  return { status, headers, body: output === null ? "" : stringify(output) };
+}
+
+function respond({ status, headers, body }: StoredAnswer, more: Record<string, string> = {}): Response {
+  if (body === "") return new Response(null, { status, headers: { ...headers, ...more } });
+  return new Response(body, { status, headers: { "content-type": JSON_TYPE, ...headers, ...more } });
+}
+
+/** Path parameters, query and body as one flat object, not yet checked. */
+async function givenInput(c: HonoContext<HttpEnv>, operation: Operation, maxBytes: number): Promise<unknown> {
+  const path = c.req.param() as Record<string, string>;
+  const query = queryOf(c);
+  const hasBody = operation.http.method !== "GET" && operation.http.method !== "DELETE";
+  if (!hasBody) return { ...coerceFields(operation.input, query), ...path };
+  const unknown = [...query.keys()].map((name) => ({
+    pointer: `/${name}`,
+    detail: "is not a query parameter of this request",
+  }));
+  if (unknown.length > 0)
+    throw new Problem("invalid_request", "This request takes no query parameters; put them into the body.", {
+      errors: unknown,
+    });
+  const body = await jsonBody(c, operation.http.bodyOptional === true || bodyless(operation), maxBytes);
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new Problem("invalid_request", "The body has to be a JSON object.", {
+      errors: [{ pointer: "", detail: "has to be an object" }],
+    });
+  }
+  // A path parameter is no field of the body.
+  const doubled = Object.keys(path).filter((name) => Object.hasOwn(body, name));
+  if (doubled.length > 0) {
+    const errors = doubled.map((name) => ({
+      pointer: `/${name}`,
+      detail: "is not a field of this request; it is in the path",
+    }));
+    throw new Problem("invalid_request", `${doubled.join(", ")} is in the path, and no field of the body.`, {
+      errors,
+    });
+  }
+  return { ...body, ...path };
+}
+
+function bodyless(operation: Operation): boolean {
+  return Object.keys(operation.input.entries).length === pathNames(operation).length;
+}
+
+function queryOf(c: HonoContext<HttpEnv>): Map<string, string[]> {
+  return new Map(Object.entries(c.req.queries()));
+}
+
+async function jsonBody(c: HonoContext<HttpEnv>, optional: boolean, maxBytes: number): Promise<unknown> {
+  const text = await readBody(c.env.incoming, maxBytes);
+  if (text === "") {
+    if (optional) return {};
+    throw new Problem("invalid_json", "The body is missing; this request needs a JSON object.");
+  }
+  const type = c.req.header("content-type");
+  if (type === undefined || !/^application\/json *(;|$)/i.test(type)) {
+    throw new Problem(
+      "unsupported_media_type",
+      `The Content-Type has to be application/json${type === undefined ? "" : `, not ${type}`}.`,
+    );
+  }
+  try {
+    return parseJson(text, (path) => RAW_PLACES.has(path));
+  } catch (error) {
+    if (error instanceof JsonFault)
+      throw new Problem("invalid_json", `The body cannot be read: ${error.message}.`);
+    throw error;
+  }
+}
+
+/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): 1 to 255 visible characters, quoted or bare. */
+function idempotencyOf(c: HonoContext<HttpEnv>, operation: Operation, given: unknown): Idempotency | null {
+  const header = c.req.header("idempotency-key");
+  if (header === undefined) return null;
+  const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    const detail = "has to have 1 to 255 visible ASCII characters";
+    throw new Problem("invalid_request", `Idempotency-Key ${detail}.`, {
+      errors: [{ pointer: "/idempotency-key", detail }],
+    });
+  }
+  return {
+    key,
+    fingerprint: createHash("sha256")
+      .update(`${operation.name}\n${stringify(given)}`)
+      .digest("base64"),
+    answer: (output) => answerOf(operation, output),
+  };
+}

@@ -1,0 +1,132 @@
+/** The HTTP server: what happens to a request, in reading order. */
+import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { Hono } from "hono";
+import type { Clock } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
+import { newId } from "../base/ids.ts";
+import type { Logger } from "../base/log.ts";
+import type { Operation, Services } from "../operations/operation.ts";
+import type { HttpEnv } from "./env.ts";
+import { mountOperations } from "./mount.ts";
+import { problemResponse } from "./problem.ts";
+import type { RateLimiter } from "./rate-limit.ts";
+
+export interface HttpParts {
+  readonly operations: readonly Operation[];
+  readonly services: Services;
+  readonly limitRate: RateLimiter;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Null when the service can do its work; else a sentence that says why not. */
+  readonly notReady: () => string | null;
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Headers of every answer: nothing here is to be cached, sniffed, framed or run. */
+const SAFE_HEADERS = [
+  ["Cache-Control", "no-store"],
+  ["X-Content-Type-Options", "nosniff"],
+  ["Referrer-Policy", "no-referrer"],
+  ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
+] as const;
+
+export function createApp(parts: HttpParts): Hono<HttpEnv> {
+  const { operations, services, limitRate, clock, log, notReady } = parts;
+  const app = new Hono<HttpEnv>();
+
+  app.use(async function identify(c, next) {
+    const given = c.req.header("x-request-id");
+    const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newId("req", clock.now());
+    c.set("requestId", requestId);
+    // On Node's own response, so that whatever answers, an error included, carries them.
+    const { outgoing } = c.env;
+    outgoing.setHeader("X-Request-Id", requestId);
+    for (const [name, value] of SAFE_HEADERS) outgoing.setHeader(name, value);
+    await next();
+  });
+
+  app.use(async function record(c, next) {
+    const startedMs = clock.monotonic();
+    await next();
+    if (!log.isLevelEnabled("debug")) return;
+    const ms = Math.round(clock.monotonic() - startedMs);
+    log.debug(
+      { method: c.req.method, path: c.req.path, status: c.res.status, ms, request_id: c.var.requestId },
+      "request",
+    );
+  });
+
+  app.use("/v1/*", async function serveOnlyWhenReady(c, next) {
+    const reason = notReady();
+    // Reading stays possible when the disk does not take writes; the store refuses what it cannot promise.
+    if (reason === STOPPING) throw unavailable("Errand is shutting down.");
+    c.set("limitRate", (tenant) => {
+      for (const [name, value] of limitRate(tenant)) c.env.outgoing.setHeader(name, value);
+    });
+    await next();
+  });
+
+  app.get("/livez", (c) => c.json({ status: "ok" }));
+  app.get("/readyz", (c) => {
+    const reason = notReady();
+    return reason === null ? c.json({ status: "ready" }) : c.json({ status: "not_ready", reason }, 503);
+  });
+
+  mountOperations(app, operations, services);
+
+  app.notFound((c) =>
+    problemResponse(
+      new Problem("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`),
+      c.var.requestId,
+      log,
+    ),
+  );
+  app.onError((error, c) => problemResponse(error, c.var.requestId, log));
+  return app;
+}
+
+export const STOPPING = "stopping";
+
+function unavailable(detail: string): Problem {
+  return new Problem("unavailable", detail, { headers: { "Retry-After": "5" } });
+}
+
+export interface Listener {
+  readonly port: number;
+  /** Takes no new connection and resolves when the open requests are answered. */
+  close(): Promise<void>;
+}
+
+/** Slow clients are cut off by these; Node's defaults are for a server behind a proxy. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+const KEEP_ALIVE_MS = 65_000;
+
+export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<Listener> {
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: 5_000,
+    },
+    getRequestListener(app.fetch),
+  );
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      const address = server.address();
+      resolve({
+        port: typeof address === "object" && address !== null ? address.port : port,
+        close: () =>
+          new Promise<void>((done) => {
+            server.close(() => done());
+            server.closeIdleConnections();
+          }),
+      });
+    });
+  });
+}

@@ -1,0 +1,185 @@
+/** How users see a job: the contract's names, times as RFC 3339, secret-bearing header values masked. */
+
+import type { Scope } from "../accounts/scopes.ts";
+import { formatTime } from "../base/clock.ts";
+import { RawJson } from "../base/json.ts";
+import type { Attempt, Job, JobDetail, StepDetail, StoredResponse } from "./job.ts";
+import { actionsOn, FINAL } from "./lifecycle.ts";
+import type { Headers } from "./outcome.ts";
+import { isSecretHeader } from "./secret-headers.ts";
+
+/** The scope that each action on a job needs. */
+const ACTION_SCOPES = { cancel: "write", approve: "approve", reject: "approve", retry: "write" } as const;
+
+/** A job as in lists: all but its bodies and headers. */
+export function viewListedJob(job: Job, scopes: readonly Scope[]) {
+  return {
+    id: job.id,
+    status: job.status,
+    url: job.target?.url ?? null,
+    method: job.target?.method ?? null,
+    queue: job.queue,
+    tags: job.tags,
+    max_attempts: job.rules.maxAttempts,
+    attempts: job.attempts,
+    timeout: job.rules.timeout,
+    retry_delays: job.rules.retryDelays,
+    no_retry_on: job.rules.noRetryOn,
+    run_at: formatTime(job.runAt),
+    created_at: formatTime(job.createdAt),
+    updated_at: formatTime(job.updatedAt),
+    started_at: time(job.startedAt),
+    finished_at: time(job.finishedAt),
+    response_code: job.responseCode,
+    duration_ms: job.durationMs,
+    last_error: job.lastError,
+    last_error_code: job.lastErrorCode,
+    next_retry_at: job.status === "pending" && job.attempts > 0 ? time(job.dueAt) : null,
+    retries_remaining: retriesRemaining(job),
+    dedupe_key: job.dedupeKey,
+    deduplicated: false,
+    idempotency_key: job.idempotencyKey,
+    requires_approval: job.requiresApproval,
+    approval_timeout: job.approvalTimeout,
+    approved_at: time(job.approvedAt),
+    approved_by: job.approvedBy,
+    rejected_at: time(job.rejectedAt),
+    rejected_by: job.rejectedBy,
+    approval_note: job.approvalNote,
+    callback_url: job.callbackUrl,
+    callback: job.callback === null ? null : viewCallback(job.callback),
+    ...(job.scheduleId === null
+      ? {}
+      : {
+          schedule_id: job.scheduleId,
+          scheduled_for: job.scheduledFor === null ? null : formatTime(job.scheduledFor),
+        }),
+    mode: job.tenant.mode,
+    actions: actionsOn(job.status).filter((action) => scopes.includes(ACTION_SCOPES[action])),
+  };
+}
+
+/** A job with its bodies. */
+export function viewJob(job: JobDetail, scopes: readonly Scope[], deduplicated = false) {
+  return {
+    ...viewListedJob(job, scopes),
+    payload: job.payload,
+    headers: job.target === null ? {} : maskHeaders(job.target.headers),
+    ...viewResponse(job.response),
+    deduplicated,
+    steps: job.steps.length === 0 ? null : job.steps.map((step, i) => viewStep(job, step, i)),
+  };
+}
+
+export function viewAttempt(attempt: Attempt) {
+  return {
+    number: attempt.number,
+    step: attempt.stepName,
+    started_at: formatTime(attempt.startedAt),
+    duration_ms: attempt.durationMs,
+    response_code: attempt.response?.code ?? null,
+    ...viewResponse(attempt.response),
+    error: attempt.error,
+    error_code: attempt.errorCode,
+    decision: attempt.decision,
+  };
+}
+
+function viewStep(job: JobDetail, step: StepDetail, position: number) {
+  return {
+    name: step.name,
+    status: stepStatus(job, position),
+    url: step.url,
+    method: step.method,
+    payload: step.payload,
+    headers: maskHeaders(step.headers),
+    max_attempts: step.maxAttempts,
+    timeout: step.timeout,
+    retry_delays: step.retryDelays,
+    no_retry_on: step.noRetryOn,
+    delay: step.delay,
+    requires_approval: step.requiresApproval,
+    approved_at: time(step.approvedAt),
+    attempts: step.attempts,
+    response_code: step.response?.code ?? null,
+    ...viewResponse(step.response),
+    duration_ms: step.durationMs,
+    last_error: step.lastError,
+  };
+}
+
+/** Steps before the current one are done, those after it have not begun, and the current one stands where the job does. */
+function stepStatus(job: JobDetail, position: number): Job["status"] {
+  if (position < job.step) return "completed";
+  if (position === job.step) return job.status;
+  return job.status === "cancelled" ? "cancelled" : "pending";
+}
+
+function viewCallback(callback: NonNullable<Job["callback"]>) {
+  return {
+    status: callback.status,
+    attempts: callback.attempts,
+    response_code: callback.responseCode,
+    last_error: callback.lastError,
+  };
+}
+
+/** Attempts that may still come by themselves after the one that is due or under way. */
+function retriesRemaining(job: Job): number {
+  if (FINAL.has(job.status)) return 0;
+  const used = job.status === "active" ? job.spent + 1 : Math.max(1, job.spent);
+  return Math.max(0, job.task.maxAttempts - used);
+}
+
+/** `response_*` of a job or an attempt: a JSON value where the target sent JSON, else text, else base64. */
+function viewResponse(response: StoredResponse | null) {
+  if (response === null) return { response_headers: null, response_body: null, response_truncated: false };
+  return {
+    response_headers: maskHeaders(response.headers),
+    ...viewBody(response),
+    response_truncated: response.truncated,
+  };
+}
+
+function viewBody(response: StoredResponse): { response_body: unknown; response_body_encoding?: "base64" } {
+  const { body } = response;
+  if (body.length === 0) return { response_body: null };
+  const text = textOf(body);
+  if (text === null)
+    return { response_body: Buffer.from(body).toString("base64"), response_body_encoding: "base64" };
+  const type = response.headers["content-type"] ?? "";
+  if (!response.truncated && /[/+]json\b/i.test(type) && isJson(text))
+    return { response_body: new RawJson(text) };
+  return { response_body: text };
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The text of UTF-8 bytes, or null. A NUL marks bytes that only look like text. */
+function textOf(body: Uint8Array): string | null {
+  try {
+    const text = decoder.decode(body);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function maskHeaders(headers: Headers): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, isSecretHeader(name) ? "***" : value]),
+  );
+}
+
+function time(ms: number | null): string | null {
+  return ms === null ? null : formatTime(ms);
+}

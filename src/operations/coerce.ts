@@ -1,0 +1,81 @@
+/** Query strings and command lines say everything in strings: turns those into what the schema asks for. */
+import type * as v from "valibot";
+import type { InputSchema } from "./operation.ts";
+
+export type FieldKind = "string" | "number" | "boolean" | "array" | "json";
+
+interface Shape {
+  readonly type: string;
+  readonly wrapped?: Shape;
+  readonly pipe?: readonly Shape[];
+  readonly item?: Shape;
+  readonly options?: readonly unknown[];
+}
+
+/** What a field takes, seen through optional, nullable and its checks. */
+export function kindOfField(schema: v.GenericSchema): FieldKind {
+  return kind(core(schema as unknown as Shape));
+}
+
+/** What the items of an array field take. */
+export function kindOfItems(schema: v.GenericSchema): FieldKind {
+  const { item } = core(schema as unknown as Shape);
+  return item === undefined ? "string" : kind(core(item));
+}
+
+/** The values that a field is limited to, if it is. */
+export function choicesOfField(schema: v.GenericSchema): readonly string[] | null {
+  const shape = core(schema as unknown as Shape);
+  const list = shape.type === "array" && shape.item !== undefined ? core(shape.item) : shape;
+  return list.type === "picklist" && list.options !== undefined ? list.options.map(String) : null;
+}
+
+/**
+ * Fields given as strings, each perhaps several times. What cannot be turned stays a string, so that the schema says
+ * what is wrong with it; a field that takes one value and came twice stays a list, for the same reason.
+ */
+export function coerceFields(
+  schema: InputSchema,
+  given: ReadonlyMap<string, readonly string[]>,
+): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, values] of given) {
+    const field = Object.hasOwn(schema.entries, name) ? (schema.entries[name] as v.GenericSchema) : undefined;
+    Object.defineProperty(fields, name, { value: coerce(field, values), enumerable: true });
+  }
+  return fields;
+}
+
+function coerce(field: v.GenericSchema | undefined, values: readonly string[]): unknown {
+  if (field === undefined) return values[0];
+  const wanted = kindOfField(field);
+  if (wanted === "array") return values.map((value) => scalar(kindOfItems(field), value));
+  return values.length === 1 ? scalar(wanted, values[0]!) : values;
+}
+
+function scalar(wanted: FieldKind, text: string): unknown {
+  if (wanted === "number" && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (wanted === "boolean" && (text === "true" || text === "false")) return text === "true";
+  return text;
+}
+
+function core(shape: Shape): Shape {
+  if (shape.wrapped !== undefined) return core(shape.wrapped);
+  const first = shape.pipe?.[0];
+  return first !== undefined && first !== shape && first.type !== shape.type ? core(first) : (first ?? shape);
+}
+
+function kind(shape: Shape): FieldKind {
+  switch (shape.type) {
+    case "number":
+    case "boolean":
+    case "array":
+      return shape.type;
+    case "string":
+    case "picklist":
+    case "union":
+      return "string";
+    default:
+      return "json";
+  }
+}

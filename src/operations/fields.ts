@@ -1,0 +1,187 @@
+/** The fields that inputs are made of: each checked once, each with a message that says what would be right. */
+import * as v from "valibot";
+import { parseTime } from "../base/clock.ts";
+import { parseDuration } from "../base/duration.ts";
+import { RawJson } from "../base/json.ts";
+import { isForbiddenHeader } from "../jobs/forbidden-headers.ts";
+
+/**
+ * An object that takes these fields and no other. Its entries have no prototype, so that `constructor` and the like are
+ * unknown fields as any other.
+ */
+export function closed<const T extends v.ObjectEntries>(entries: T): v.StrictObjectSchema<T, undefined> {
+  return v.strictObject(Object.assign(Object.create(null) as object, entries));
+}
+
+const days = (count: number) => count * 86_400_000;
+
+/** A duration between `minMs` and `maxMs`; `range` is how the message calls the two. */
+export function duration(minMs: number, maxMs: number, range: string) {
+  return v.pipe(
+    v.string(),
+    v.check((text) => {
+      const ms = parseDuration(text);
+      return ms !== null && ms >= minMs && ms <= maxMs;
+    }, `has to be a whole number and a unit (s, m, h, d), such as "30s" or "5m", ${range}`),
+    v.metadata({ examples: ["30s"] }),
+    v.description(`A duration: a whole number and one unit of s, m, h, d; ${range}.`),
+  );
+}
+
+export const delay = duration(0, days(365), "up to 365d");
+export const timeout = duration(1_000, 15 * 60_000, "from 1s to 15m");
+export const retryDelay = duration(0, days(365), "up to 365d");
+export const dedupeWindow = duration(1_000, days(30), "from 1s to 30d");
+export const approvalTimeout = duration(1_000, days(365), "from 1s to 365d");
+export const overlap = duration(0, days(30), "up to 30d");
+
+export const time = v.pipe(
+  v.string(),
+  v.check(
+    (text) => parseTime(text) !== null,
+    `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z"`,
+  ),
+  v.description("A time as in RFC 3339. Errand answers in UTC with milliseconds."),
+);
+
+export const url = v.pipe(
+  v.string(),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const fault = dataset.typed ? urlFault(dataset.value) : null;
+    if (fault !== null) addIssue({ message: fault });
+  }),
+  v.description("An absolute http or https URL of up to 2,048 characters, without user name and password."),
+);
+
+const MAX_URL = 2_048;
+
+function urlFault(text: string): string | null {
+  if (text.length > MAX_URL) return `has to have at most ${MAX_URL} characters, not ${text.length}`;
+  if (/[\s\\\u0000-\u001f\u007f]/.test(text))
+    return "must not contain spaces, backslashes or control characters; percent-encode them";
+  if (!URL.canParse(text)) return `has to be an absolute URL, such as "https://example.com/hook"`;
+  const { protocol, username, password } = new URL(text);
+  if (protocol !== "http:" && protocol !== "https:")
+    return `has to begin with http:// or https://, not ${protocol}`;
+  if (!/^https?:\/\//i.test(text))
+    return "has to have two slashes after the scheme, as in https://example.com/";
+  if (username !== "" || password !== "")
+    return "must not carry a user name or password; send an Authorization header instead";
+  return null;
+}
+
+/** A value whose bytes are kept: see base/json.ts. In the JSON Schema, any value. */
+export const payload = v.pipe(
+  v.instance(RawJson),
+  v.description("Any JSON value. It is sent byte for byte as it was received."),
+);
+
+export const method = v.pipe(
+  v.picklist(["GET", "POST", "PUT", "PATCH", "DELETE"]),
+  v.description("The HTTP method; POST by default."),
+);
+
+const MAX_HEADERS = 50;
+/** RFC 9110 §5.6.2: a token. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/;
+const MAX_HEADER_VALUE = 8_192;
+
+export const headers = v.pipe(
+  v.record(v.string(), v.string()),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const seen = new Set<string>();
+    const entries = Object.entries(dataset.value);
+    if (entries.length > MAX_HEADERS)
+      addIssue({ message: `can hold at most ${MAX_HEADERS} headers, not ${entries.length}` });
+    for (const [key, value] of entries) {
+      const message = headerFault(key, value, seen);
+      if (message !== null)
+        addIssue({ message, path: [{ type: "object", origin: "value", input: dataset.value, key, value }] });
+      seen.add(key.toLowerCase());
+    }
+  }),
+  v.description(
+    "Headers to send, up to 50. Hop-by-hop headers, host, content-length, webhook-* and errand-* are not taken.",
+  ),
+);
+
+function headerFault(name: string, value: string, seen: ReadonlySet<string>): string | null {
+  if (!TOKEN.test(name)) return "is not a header name: letters, digits and !#$%&'*+-.^_`|~ make one";
+  if (seen.has(name.toLowerCase())) return "is given twice; header names do not differ by case";
+  if (isForbiddenHeader(name)) return "is a header that Errand or the connection sets; leave it out";
+  if (/[\r\n\0]/.test(value)) return "must not contain CR, LF or NUL";
+  if (/[\u0001-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(value))
+    return "must not contain control characters";
+  if (value.length > MAX_HEADER_VALUE) return `has to have at most ${MAX_HEADER_VALUE} characters`;
+  return null;
+}
+
+export const maxAttempts = integer(1, 100, "How often the request is made at most.");
+
+export function integer(min: number, max: number, description: string) {
+  const message = `has to be a whole number from ${min} to ${max}`;
+  return v.pipe(
+    v.number(message),
+    v.integer(message),
+    v.minValue(min, message),
+    v.maxValue(max, message),
+    v.description(description),
+  );
+}
+
+export function text(min: number, max: number, description: string) {
+  const message =
+    min === 0 ? `has to have at most ${max} characters` : `has to have ${min} to ${max} characters`;
+  return v.pipe(
+    v.string(),
+    v.minLength(min, message),
+    v.maxLength(max, message),
+    v.check((value) => !/[\u0000-\u001f\u007f]/.test(value), "must not contain control characters"),
+    v.description(description),
+  );
+}
+
+export const retryDelays = v.pipe(
+  v.array(retryDelay),
+  v.minLength(1, "has to have 1 to 20 durations"),
+  v.maxLength(20, "has to have 1 to 20 durations"),
+  v.description("The waits between attempts, in place of the backoff; the last one repeats."),
+);
+
+const MESSAGE_STATUS = `has to be a status such as 404 or a class such as "4xx"`;
+export const noRetryOn = v.pipe(
+  v.array(
+    v.union(
+      [
+        v.pipe(v.number(), v.integer(), v.minValue(100), v.maxValue(599)),
+        v.pipe(v.string(), v.regex(/^[1-5]xx$/)),
+      ],
+      MESSAGE_STATUS,
+    ),
+  ),
+  v.maxLength(100, "can hold at most 100 entries"),
+  v.description(`Statuses or classes that end the job in "failed" at once.`),
+);
+
+export const queueName = v.pipe(
+  v.string(),
+  v.regex(/^[a-zA-Z0-9_-]{1,64}$/, "has to have 1 to 64 letters, digits, _ or -"),
+  v.description("The name of a queue."),
+);
+
+export const tags = v.pipe(
+  v.array(text(1, 64, "A tag.")),
+  v.maxLength(10, "can hold at most 10 tags"),
+  v.check((list) => new Set(list).size === list.length, "must not name a tag twice"),
+  v.description("Up to 10 words of your own, to filter by."),
+);
+
+export const note = text(0, 1_000, "A word to go with the decision.");
+
+export const page = {
+  limit: v.optional(integer(1, 100, "How many to answer; 20 by default.")),
+  cursor: v.optional(text(1, 255, "The next_cursor of the page before.")),
+};
+
+export const id = (what: string) => v.pipe(v.string(), v.description(`The id of ${what}.`));

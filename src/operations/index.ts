@@ -1,0 +1,11 @@
+/** What Errand can do: the one list that every door is made from. */
+import { accountOperations } from "./account.ts";
+import { jobOperations } from "./jobs.ts";
+import type { Operation } from "./operation.ts";
+import { scheduleOperations } from "./schedules.ts";
+
+export const OPERATIONS: readonly Operation[] = [
+  ...jobOperations,
+  ...scheduleOperations,
+  ...accountOperations,
+];

@@ -1,0 +1,192 @@
+/** What a user says of a job, and the job that it makes. */
+import * as v from "valibot";
+import { parseTime } from "../base/clock.ts";
+import { durationMs } from "../base/duration.ts";
+import type { InvalidField } from "../base/errors.ts";
+import { newId } from "../base/ids.ts";
+import {
+  DEFAULT_DEDUPE_WINDOW,
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_METHOD,
+  DEFAULT_QUEUE,
+  DEFAULT_TIMEOUT,
+  type JobTemplate,
+  type NewJob,
+  type NewStep,
+  type RetryRules,
+} from "../jobs/job.ts";
+import * as field from "./fields.ts";
+
+const ruleFields = {
+  max_attempts: v.optional(field.maxAttempts),
+  timeout: v.optional(field.timeout),
+  retry_delays: v.optional(field.retryDelays),
+  no_retry_on: v.optional(field.noRetryOn),
+};
+
+const targetFields = {
+  method: v.optional(field.method),
+  headers: v.optional(field.headers),
+  payload: v.optional(field.payload),
+};
+
+const stepFields = field.closed({
+  name: v.optional(field.text(1, 64, "Unique in the job; step_1, step_2 … by default.")),
+  url: field.url,
+  ...targetFields,
+  ...ruleFields,
+  delay: v.optional(field.delay),
+  requires_approval: v.optional(v.boolean()),
+});
+
+/** Fields that a job and a schedule have in common: what is to be done. */
+export const workFields = {
+  url: v.optional(field.url),
+  ...targetFields,
+  ...ruleFields,
+  queue: v.optional(field.queueName),
+  tags: v.optional(field.tags),
+  requires_approval: v.optional(v.boolean()),
+  approval_timeout: v.optional(field.approvalTimeout),
+  callback_url: v.optional(field.url),
+  steps: v.optional(
+    v.pipe(
+      v.array(stepFields),
+      v.minLength(1, "has to have 1 to 20 steps"),
+      v.maxLength(20, "has to have 1 to 20 steps"),
+      v.description("A pipeline: steps that run in order, each fed by the one before."),
+    ),
+  ),
+};
+
+export const jobFields = field.closed({
+  ...workFields,
+  delay: v.optional(v.pipe(field.delay, v.description("Postpones the first delivery."))),
+  run_at: v.optional(
+    v.pipe(field.time, v.description("When the first delivery is due; a past time means now.")),
+  ),
+  dedupe_key: v.optional(
+    field.text(1, 255, "While a job with this key is unfinished or young, no second one is made."),
+  ),
+  dedupe_window: v.optional(field.dedupeWindow),
+});
+
+export type JobFields = v.InferOutput<typeof jobFields>;
+type WorkFields = Omit<JobFields, "delay" | "run_at" | "dedupe_key" | "dedupe_window">;
+
+/** Faults between the fields of a job. `at` is the pointer of the job in the request. */
+export function checkWork(input: Readonly<Record<string, unknown>>, at = ""): InvalidField[] {
+  const faults: InvalidField[] = [];
+  const add = (name: string, detail: string) => faults.push({ pointer: `${at}/${name}`, detail });
+  const has = (name: string) => input[name] !== undefined;
+  if (has("steps")) {
+    for (const name of ["url", "method", "headers"].filter(has))
+      add(name, "cannot stand beside steps; each step has its own");
+    if (Array.isArray(input["steps"])) faults.push(...checkSteps(input["steps"], `${at}/steps`));
+  } else {
+    if (!has("url")) add("url", "is required, unless the job has steps");
+    if (input["method"] === "GET" && has("payload"))
+      add("payload", "cannot go with GET, which sends no body");
+  }
+  if (has("delay") && has("run_at")) add("run_at", "cannot stand beside delay; give one of the two");
+  return faults;
+}
+
+function checkSteps(steps: readonly unknown[], at: string): InvalidField[] {
+  const faults: InvalidField[] = [];
+  const names = new Set<unknown>();
+  steps.forEach((step, i) => {
+    if (typeof step !== "object" || step === null) return;
+    const name = "name" in step ? step.name : `step_${i + 1}`;
+    if (names.has(name))
+      faults.push({ pointer: `${at}/${i}/name`, detail: "is the name of an earlier step; names are unique" });
+    names.add(name);
+    if ("method" in step && step.method === "GET" && "payload" in step) {
+      faults.push({ pointer: `${at}/${i}/payload`, detail: "cannot go with GET, which sends no body" });
+    }
+  });
+  return faults;
+}
+
+/** Every URL that a job would call, with the pointer to it. */
+export function urlsOf(fields: WorkFields, at = ""): { pointer: string; url: string }[] {
+  const urls: { pointer: string; url: string }[] = [];
+  if (fields.url !== undefined) urls.push({ pointer: `${at}/url`, url: fields.url });
+  if (fields.callback_url !== undefined)
+    urls.push({ pointer: `${at}/callback_url`, url: fields.callback_url });
+  fields.steps?.forEach((step, i) => urls.push({ pointer: `${at}/steps/${i}/url`, url: step.url }));
+  return urls;
+}
+
+const DEFAULT_RULES: RetryRules = {
+  maxAttempts: DEFAULT_MAX_ATTEMPTS,
+  timeout: DEFAULT_TIMEOUT,
+  retryDelays: null,
+  noRetryOn: [],
+};
+
+/** What a job or a schedule is to do, the defaults filled in. */
+export function templateOf(fields: WorkFields): JobTemplate {
+  const rules = rulesOf(fields, DEFAULT_RULES);
+  const { url } = fields;
+  return {
+    queue: fields.queue ?? DEFAULT_QUEUE,
+    tags: fields.tags ?? [],
+    target:
+      url === undefined
+        ? null
+        : { url, method: fields.method ?? DEFAULT_METHOD, headers: fields.headers ?? {} },
+    rules,
+    payload: fields.payload ?? null,
+    steps: (fields.steps ?? []).map((step, i) => stepOf(step, i, rules)),
+    requiresApproval: fields.requires_approval ?? false,
+    approvalTimeout: fields.approval_timeout ?? null,
+    callbackUrl: fields.callback_url ?? null,
+  };
+}
+
+function stepOf(
+  step: NonNullable<WorkFields["steps"]>[number],
+  index: number,
+  defaults: RetryRules,
+): NewStep {
+  return {
+    name: step.name ?? `step_${index + 1}`,
+    url: step.url,
+    method: step.method ?? DEFAULT_METHOD,
+    headers: step.headers ?? {},
+    payload: step.payload ?? null,
+    delay: step.delay ?? null,
+    requiresApproval: step.requires_approval ?? false,
+    ...rulesOf(step, defaults),
+  };
+}
+
+function rulesOf(fields: Pick<WorkFields, keyof typeof ruleFields>, defaults: RetryRules): RetryRules {
+  return {
+    maxAttempts: fields.max_attempts ?? defaults.maxAttempts,
+    timeout: fields.timeout ?? defaults.timeout,
+    retryDelays: fields.retry_delays ?? defaults.retryDelays,
+    noRetryOn: fields.no_retry_on ?? defaults.noRetryOn,
+  };
+}
+
+export function newJob(fields: JobFields, now: number, idempotencyKey: string | null): NewJob {
+  return {
+    ...templateOf(fields),
+    id: newId("job", now),
+    runAt: runAtOf(fields, now),
+    dedupeKey: fields.dedupe_key ?? null,
+    dedupeWindow: fields.dedupe_window ?? DEFAULT_DEDUPE_WINDOW,
+    idempotencyKey,
+    scheduleId: null,
+    scheduledFor: null,
+  };
+}
+
+function runAtOf({ delay, steps, run_at }: JobFields, now: number): number {
+  // The delay of the first step is the pipeline's own, where it has none.
+  const wait = delay ?? (run_at === undefined ? steps?.[0]?.delay : undefined);
+  if (wait !== undefined) return now + durationMs(wait);
+  return Math.max(now, run_at === undefined ? now : (parseTime(run_at) ?? now));
+}

@@ -1,0 +1,362 @@
+/** What Errand can do with jobs. */
+import * as v from "valibot";
+import { parseTime } from "../base/clock.ts";
+import { durationMs } from "../base/duration.ts";
+import { Problem } from "../base/errors.ts";
+import { type JobDetail, STATUSES } from "../jobs/job.ts";
+import { approve, cancel, FINAL, reject, retry } from "../jobs/lifecycle.ts";
+import { viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
+import type { Enqueued, JobFilter, Rule } from "../store/store.ts";
+import * as field from "./fields.ts";
+import { checkWork, jobFields, newJob, urlsOf } from "./job-input.ts";
+import { attempt, job, listedJob, pageOf } from "./job-output.ts";
+import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
+import { refuseBlocked } from "./targets.ts";
+
+const jobId = field.id("a job");
+
+const filterFields = {
+  queue: v.optional(field.queueName),
+  schedule_id: v.optional(field.id("the schedule that made the jobs")),
+  tag: v.optional(field.text(1, 64, "A tag that the jobs have.")),
+  url_contains: v.optional(field.text(1, 255, "A part of the URL.")),
+  created_after: v.optional(field.time),
+  created_before: v.optional(field.time),
+};
+
+type FilterFields = v.InferOutput<ReturnType<typeof field.closed<typeof filterFields>>>;
+
+function filterOf(fields: FilterFields): JobFilter {
+  return {
+    queue: fields.queue,
+    scheduleId: fields.schedule_id,
+    tag: fields.tag,
+    urlContains: fields.url_contains,
+    createdAfter:
+      fields.created_after === undefined ? undefined : (parseTime(fields.created_after) ?? undefined),
+    createdBefore:
+      fields.created_before === undefined ? undefined : (parseTime(fields.created_before) ?? undefined),
+  };
+}
+
+const view = (context: Context) => (detail: JobDetail) => viewJob(detail, context.principal.scopes);
+
+function noSuchJob(id: string): Problem {
+  return new Problem("not_found", `There is no job ${id} in this account and mode.`);
+}
+
+/** Applies a rule of the lifecycle to one job, as the caller. */
+async function change(context: Context, id: string, rule: Rule) {
+  const changed = await context.store.jobs.change(context.principal.tenant, id, rule);
+  if (changed === null) throw noSuchJob(id);
+  return view(context)(changed);
+}
+
+/** The job as it is once it has ended or `waitMs` have passed. One waiter costs a timer and no reading meanwhile. */
+async function waitForEnd(context: Context, id: string, waitMs: number): Promise<JobDetail> {
+  const { store, feed, clock, signal } = context;
+  let stopWaiting = () => {};
+  const ended = new Promise<void>((resolve) => {
+    const stops = [feed.onEnd(id, resolve), clock.timer(waitMs, resolve)];
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    stopWaiting = () => stops.forEach((stop) => stop());
+  });
+  try {
+    // Listening comes before reading, so that an end in between is not missed.
+    const detail = await store.jobs.get(context.principal.tenant, id);
+    if (detail === null) throw noSuchJob(id);
+    if (FINAL.has(detail.status)) return detail;
+    await ended;
+  } finally {
+    stopWaiting();
+  }
+  return (await store.jobs.get(context.principal.tenant, id)) ?? Promise.reject(noSuchJob(id));
+}
+
+const createdView = (context: Context) => (enqueued: readonly Enqueued[]) => {
+  const [first] = enqueued;
+  if (first === undefined) throw new Error("a create made no job");
+  return viewJob(first.job, context.principal.scopes, first.deduplicated);
+};
+
+export const jobOperations: readonly Operation[] = [
+  operation({
+    name: "jobs.create",
+    summary: "Enqueue a job: an HTTP request to be made now or later, and retried until it worked",
+    scope: "write",
+    effect: "write",
+    input: jobFields,
+    output: job,
+    check: checkWork,
+    http: {
+      method: "POST",
+      path: "/v1/jobs",
+      status: ({ deduplicated }) => (deduplicated ? 200 : 201),
+      statuses: [200, 201],
+      location: ({ id }) => `/v1/jobs/${id}`,
+    },
+    cli: {
+      command: "jobs create",
+      examples: [
+        `errand jobs create --url https://example.com/hook --payload '{"order":42}'`,
+        "errand jobs create --url https://example.com/report --payload @report.json --delay 5m --wait",
+      ],
+    },
+    mcp: "create_job",
+    creates: true,
+    problems: ["invalid_url", "blocked_target", "idempotency_key_reused"],
+    example: { url: "https://example.com/hook", payload: { order: 42 }, max_attempts: 5 },
+    async run(context, fields) {
+      refuseBlocked(context, urlsOf(fields));
+      const now = context.clock.now();
+      const made = newJob(fields, now, context.idempotency?.key ?? null);
+      return onceOnly(context, createdView(context), (once) =>
+        context.store.jobs.enqueue(context.principal.tenant, [made], now, once),
+      );
+    },
+  }),
+
+  operation({
+    name: "jobs.create_batch",
+    summary: "Enqueue up to 1,000 jobs, all or none",
+    scope: "write",
+    effect: "write",
+    input: field.closed({
+      jobs: v.pipe(
+        v.array(jobFields),
+        v.minLength(1, "has to hold 1 to 1,000 jobs"),
+        v.maxLength(1_000, "has to hold 1 to 1,000 jobs"),
+      ),
+    }),
+    output: v.object({ data: v.array(job) }),
+    check: ({ jobs }) =>
+      Array.isArray(jobs)
+        ? jobs.flatMap((one: unknown, i) => (isRecord(one) ? checkWork(one, `/jobs/${i}`) : []))
+        : [],
+    http: { method: "POST", path: "/v1/jobs/batch", status: 201 },
+    cli: null,
+    mcp: "create_jobs",
+    creates: true,
+    problems: ["invalid_url", "blocked_target", "idempotency_key_reused"],
+    example: {
+      jobs: [
+        { url: "https://example.com/hook", payload: 1 },
+        { url: "https://example.com/hook", payload: 2 },
+      ],
+    },
+    async run(context, { jobs }) {
+      jobs.forEach((fields, i) => refuseBlocked(context, urlsOf(fields, `/jobs/${i}`)));
+      const now = context.clock.now();
+      const made = jobs.map((fields) => newJob(fields, now, context.idempotency?.key ?? null));
+      return onceOnly(
+        context,
+        (enqueued: readonly Enqueued[]) => ({
+          data: enqueued.map((one) => viewJob(one.job, context.principal.scopes, one.deduplicated)),
+        }),
+        (once) => context.store.jobs.enqueue(context.principal.tenant, made, now, once),
+      );
+    },
+  }),
+
+  operation({
+    name: "jobs.get",
+    summary: "Read a job, its state and the target's response; with wait, once it has ended",
+    scope: "read",
+    effect: "read",
+    input: field.closed({
+      id: jobId,
+      wait: v.optional(field.duration(0, 60_000, "up to 60s")),
+    }),
+    output: job,
+    http: { method: "GET", path: "/v1/jobs/{id}", status: 200 },
+    cli: { command: "jobs get", positional: ["id"], examples: ["errand jobs get job_01jd…"] },
+    mcp: "get_job",
+    problems: ["not_found"],
+    async run(context, { id, wait }) {
+      const detail =
+        wait === undefined
+          ? await context.store.jobs.get(context.principal.tenant, id)
+          : await waitForEnd(context, id, durationMs(wait));
+      if (detail === null) throw noSuchJob(id);
+      return view(context)(detail);
+    },
+  }),
+
+  operation({
+    name: "jobs.list",
+    summary: "List jobs, newest first",
+    scope: "read",
+    effect: "read",
+    input: field.closed({
+      status: v.optional(v.pipe(v.array(v.picklist(STATUSES)), v.description("Only jobs in these states."))),
+      ...filterFields,
+      ...field.page,
+    }),
+    output: pageOf(listedJob),
+    http: { method: "GET", path: "/v1/jobs", status: 200 },
+    cli: { command: "jobs list", examples: ["errand jobs list --status failed --queue mail"] },
+    mcp: "list_jobs",
+    async run(context, { status, limit, cursor, ...filter }) {
+      const page = await context.store.jobs.list(
+        context.principal.tenant,
+        { ...filterOf(filter), statuses: status },
+        { limit: limit ?? 20, cursor: cursor ?? null },
+      );
+      return {
+        data: page.items.map((one) => viewListedJob(one, context.principal.scopes)),
+        next_cursor: page.nextCursor,
+      };
+    },
+  }),
+
+  operation({
+    name: "jobs.attempts",
+    summary: "List every attempt of a job, oldest first: what was answered, and what was decided",
+    scope: "read",
+    effect: "read",
+    input: field.closed({ id: jobId }),
+    output: pageOf(attempt),
+    http: { method: "GET", path: "/v1/jobs/{id}/attempts", status: 200 },
+    cli: { command: "jobs attempts", positional: ["id"], examples: ["errand jobs attempts job_01jd…"] },
+    mcp: "get_job_attempts",
+    problems: ["not_found"],
+    async run(context, { id }) {
+      const attempts = await context.store.jobs.attempts(context.principal.tenant, id);
+      if (attempts === null) throw noSuchJob(id);
+      return { data: attempts.map(viewAttempt), next_cursor: null };
+    },
+  }),
+
+  operation({
+    name: "jobs.cancel",
+    summary: "Cancel a job that is pending or awaiting approval",
+    scope: "write",
+    effect: "destructive",
+    input: field.closed({ id: jobId }),
+    output: job,
+    http: { method: "POST", path: "/v1/jobs/{id}/cancel", status: 200, bodyOptional: true },
+    cli: { command: "jobs cancel", positional: ["id"], examples: ["errand jobs cancel job_01jd…"] },
+    mcp: "cancel_job",
+    problems: ["not_found", "not_cancellable"],
+    run: (context, { id }) => change(context, id, (one) => cancel(one, context.clock.now())),
+  }),
+
+  operation({
+    name: "jobs.approve",
+    summary: "Approve a job that waits for approval",
+    scope: "approve",
+    effect: "write",
+    input: field.closed({ id: jobId, note: v.optional(field.note) }),
+    output: job,
+    http: { method: "POST", path: "/v1/jobs/{id}/approve", status: 200, bodyOptional: true },
+    cli: {
+      command: "jobs approve",
+      positional: ["id"],
+      examples: [`errand jobs approve job_01jd… --note "looks right"`],
+    },
+    mcp: "approve_job",
+    problems: ["not_found", "not_approvable"],
+    run: (context, { id, note }) =>
+      change(context, id, (one, step) =>
+        approve(one, step, context.principal.keyId, note ?? null, context.clock.now()),
+      ),
+  }),
+
+  operation({
+    name: "jobs.reject",
+    summary: "Reject a job that waits for approval; it is cancelled",
+    scope: "approve",
+    effect: "destructive",
+    input: field.closed({ id: jobId, note: v.optional(field.note) }),
+    output: job,
+    http: { method: "POST", path: "/v1/jobs/{id}/reject", status: 200, bodyOptional: true },
+    cli: {
+      command: "jobs reject",
+      positional: ["id"],
+      examples: [`errand jobs reject job_01jd… --note "not today"`],
+    },
+    mcp: "reject_job",
+    problems: ["not_found", "not_approvable"],
+    run: (context, { id, note }) =>
+      change(context, id, (one) => reject(one, context.principal.keyId, note ?? null, context.clock.now())),
+  }),
+
+  operation({
+    name: "jobs.retry",
+    summary: "Retry a failed or cancelled job with a new budget of attempts",
+    scope: "write",
+    effect: "write",
+    input: field.closed({ id: jobId }),
+    output: job,
+    http: { method: "POST", path: "/v1/jobs/{id}/retry", status: 200, bodyOptional: true },
+    cli: { command: "jobs retry", positional: ["id"], examples: ["errand jobs retry job_01jd…"] },
+    mcp: "retry_job",
+    problems: ["not_found", "not_retryable"],
+    run: (context, { id }) => change(context, id, (one, step) => retry(one, step, context.clock.now())),
+  }),
+
+  bulk({
+    name: "jobs.retry_many",
+    path: "/v1/jobs/retry",
+    summary: "Retry every failed or cancelled job that the filters match",
+    effect: "write",
+    from: ["failed", "cancelled"],
+    rule: (context) => (one, step) => retry(one, step, context.clock.now()),
+  }),
+
+  bulk({
+    name: "jobs.cancel_many",
+    path: "/v1/jobs/cancel",
+    summary: "Cancel every pending or waiting job that the filters match",
+    effect: "destructive",
+    from: ["pending", "awaiting_approval"],
+    rule: (context) => (one) => cancel(one, context.clock.now()),
+  }),
+];
+
+/** One rule for many jobs: the list's filters in the body, the number of jobs changed in the answer. */
+function bulk(definition: {
+  name: string;
+  path: string;
+  summary: string;
+  effect: "write" | "destructive";
+  from: readonly ("failed" | "cancelled" | "pending" | "awaiting_approval")[];
+  rule: (context: Context) => Rule;
+}): Operation {
+  const { name, path, summary, effect, from, rule } = definition;
+  return operation({
+    name,
+    summary,
+    scope: "write",
+    effect,
+    input: field.closed({
+      status: v.optional(
+        v.pipe(
+          v.array(v.picklist(from)),
+          v.description("Only jobs in these states; all of them by default."),
+        ),
+      ),
+      ...filterFields,
+    }),
+    output: v.object({
+      count: v.pipe(v.number(), v.integer(), v.description("How many jobs were changed.")),
+    }),
+    http: { method: "POST", path, status: 200 },
+    cli: null,
+    mcp: null,
+    async run(context, { status, ...filter }) {
+      const states = status === undefined || status.length === 0 ? from : status;
+      const count = await context.store.jobs.changeAll(
+        context.principal.tenant,
+        filterOf(filter),
+        states,
+        rule(context),
+      );
+      return { count };
+    },
+  });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

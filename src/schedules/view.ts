@@ -1,0 +1,68 @@
+/** How users see a schedule and its ledger. */
+import { formatTime } from "../base/clock.ts";
+import { maskHeaders } from "../jobs/view.ts";
+import { describeCron } from "./describe.ts";
+import type { Occurrence, Schedule } from "./schedule.ts";
+
+export function viewSchedule(schedule: Schedule) {
+  const { job } = schedule;
+  return {
+    id: schedule.id,
+    name: schedule.name,
+    cron_expr: schedule.cronExpr,
+    timezone: schedule.timezone,
+    description: describeCron(schedule.cronExpr),
+    url: job.target?.url ?? null,
+    method: job.target?.method ?? null,
+    headers: job.target === null ? {} : maskHeaders(job.target.headers),
+    payload: job.payload,
+    max_attempts: job.rules.maxAttempts,
+    timeout: job.rules.timeout,
+    retry_delays: job.rules.retryDelays,
+    no_retry_on: job.rules.noRetryOn,
+    queue: job.queue,
+    tags: job.tags,
+    callback_url: job.callbackUrl,
+    requires_approval: job.requiresApproval,
+    approval_timeout: job.approvalTimeout,
+    steps:
+      job.steps.length === 0
+        ? null
+        : job.steps.map((step) => ({
+            name: step.name,
+            url: step.url,
+            method: step.method,
+            headers: maskHeaders(step.headers),
+            payload: step.payload,
+            max_attempts: step.maxAttempts,
+            timeout: step.timeout,
+            retry_delays: step.retryDelays,
+            no_retry_on: step.noRetryOn,
+            delay: step.delay,
+            requires_approval: step.requiresApproval,
+          })),
+    on_missed: schedule.onMissed,
+    on_overlap: schedule.onOverlap,
+    starts_at: time(schedule.startsAt),
+    ends_at: time(schedule.endsAt),
+    paused: schedule.paused,
+    next_run_at: time(schedule.nextRunAt),
+    last_run_at: time(schedule.lastRunAt),
+    last_job_id: schedule.lastJobId,
+    created_at: formatTime(schedule.createdAt),
+    updated_at: formatTime(schedule.updatedAt),
+  };
+}
+
+export function viewOccurrence(occurrence: Occurrence) {
+  return {
+    scheduled_for: formatTime(occurrence.scheduledFor),
+    outcome: occurrence.outcome,
+    job_id: occurrence.jobId,
+    lateness_ms: occurrence.latenessMs,
+  };
+}
+
+function time(ms: number | null): string | null {
+  return ms === null ? null : formatTime(ms);
+}

@@ -1,0 +1,41 @@
+/** `errand serve`: starts the service, tells a first-time user what to paste, and stops it on a signal. */
+import { type RunningApp, startApp } from "./app.ts";
+import { readConfig } from "./config.ts";
+
+/** `flags` are the settings given on the command line, by their names in config.ts. */
+export async function serve(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const app = await startApp(readConfig(process.env, flags));
+  if (app.seededKey !== null) greet(app, app.seededKey);
+  let stopping = false;
+  const stop = (signal: string) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    app.log.info({ signal }, "stopping; a second signal stops at once");
+    app.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        app.log.error({ err: error }, "the stop failed");
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+}
+
+/** Shown once, on stderr, so that stdout stays a log. */
+function greet({ port }: RunningApp, key: string): void {
+  process.stderr.write(`
+  Your test key, shown this once and kept in the data folder:
+
+    ${key}
+
+  Try it:
+
+    curl http://localhost:${port}/v1/jobs \\
+      -H 'Authorization: Bearer ${key}' \\
+      -H 'Content-Type: application/json' \\
+      -d '{"url":"https://example.com/","payload":{"hello":"world"}}'
+
+`);
+}

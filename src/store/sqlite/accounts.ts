@@ -1,0 +1,184 @@
+/** Accounts, keys and signing secrets in SQLite. */
+import { and, asc, desc, eq, gt, isNull, lt, or } from "drizzle-orm";
+import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import type { ApiKey, Principal, SigningSecret } from "../../accounts/account.ts";
+import type { Scope } from "../../accounts/scopes.ts";
+import type { SecretBox } from "../../base/secret-box.ts";
+import { MODES, type Mode, type Tenant, tenantKey } from "../../base/tenant.ts";
+import type { AccountStore, NewKey } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
+import type { OnceWriter } from "./once.ts";
+import { accounts, apiKeys, signingSecrets, tenants } from "./schema.ts";
+import type { Writer } from "./writer.ts";
+
+interface Parts {
+  readonly db: Connection;
+  readonly orm: BetterSQLite3Database;
+  readonly writer: Writer;
+  readonly directory: Directory;
+  readonly box: SecretBox;
+  readonly once: OnceWriter;
+}
+
+export function accountCommands(parts: Parts): AccountStore {
+  const { db, orm, writer, directory, box, once } = parts;
+  const principal = db.prepare<
+    [string],
+    { id: string; name: string; scopes: string; account_id: string; mode: Mode }
+  >(
+    // Looked up at each request, so that a key revoked by whatever process stops working at once.
+    `SELECT api_keys.id, name, scopes, account_id, mode FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant
+     WHERE hash = ?`,
+  );
+
+  function readSecrets(tenantId: number, now: number): SigningSecret[] {
+    return orm
+      .select()
+      .from(signingSecrets)
+      .where(
+        and(
+          eq(signingSecrets.tenant, tenantId),
+          or(isNull(signingSecrets.expiresAt), gt(signingSecrets.expiresAt, now)),
+        ),
+      )
+      .orderBy(desc(signingSecrets.createdAt), desc(signingSecrets.id))
+      .all()
+      .map((row) => ({
+        id: row.id,
+        secret: box.open(row.sealed),
+        createdAt: row.createdAt,
+        expiresAt: row.expiresAt,
+      }));
+  }
+
+  function addSecret(tenantId: number, secret: SigningSecret): void {
+    orm
+      .insert(signingSecrets)
+      .values({
+        id: secret.id,
+        tenant: tenantId,
+        sealed: box.seal(secret.secret),
+        createdAt: secret.createdAt,
+        expiresAt: secret.expiresAt,
+      })
+      .run();
+  }
+
+  function addKey(tenantId: number, key: NewKey): void {
+    const { id, hash, name, hint, scopes, createdAt } = key;
+    orm.insert(apiKeys).values({ id, tenant: tenantId, hash, name, hint, scopes, createdAt }).run();
+  }
+
+  /** Each delivery is signed, so the opened secrets are remembered until one is added or runs out. */
+  const opened = new Map<string, readonly SigningSecret[]>();
+
+  return {
+    async authenticate(keyHash): Promise<Principal | null> {
+      const row = principal.get(keyHash);
+      if (row === undefined) return null;
+      return {
+        tenant: { accountId: row.account_id, mode: row.mode },
+        keyId: row.id,
+        keyName: row.name,
+        scopes: JSON.parse(row.scopes) as Scope[],
+      };
+    },
+
+    create(account, keys, secrets) {
+      return writer.write(() => {
+        orm.insert(accounts).values(account).run();
+        for (const mode of MODES) orm.insert(tenants).values({ accountId: account.id, mode }).run();
+        for (const { mode, ...secret } of secrets) {
+          addSecret(directory.existingTenantId({ accountId: account.id, mode }), secret);
+        }
+        for (const key of keys) addKey(directory.existingTenantId(key), key);
+      });
+    },
+
+    async list() {
+      return orm.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)).all();
+    },
+
+    async get(id) {
+      return orm.select().from(accounts).where(eq(accounts.id, id)).get() ?? null;
+    },
+
+    createKey(key, onceOnly) {
+      const tenantId = directory.existingTenantId(key);
+      return writer.write(() =>
+        once(tenantId, onceOnly, key.createdAt, (): ApiKey => {
+          addKey(tenantId, key);
+          const { hash: _hash, ...listed } = key;
+          return listed;
+        }),
+      );
+    },
+
+    async keys(tenant, page) {
+      const tenantId = directory.existingTenantId(tenant);
+      const rows = orm
+        .select()
+        .from(apiKeys)
+        .where(
+          and(eq(apiKeys.tenant, tenantId), page.cursor === null ? undefined : lt(apiKeys.id, page.cursor)),
+        )
+        .orderBy(desc(apiKeys.id))
+        .limit(page.limit + 1)
+        .all();
+      const items = rows
+        .slice(0, page.limit)
+        .map(
+          ({ id, name, hint, scopes, createdAt }): ApiKey => ({
+            id,
+            ...tenant,
+            name,
+            hint,
+            scopes,
+            createdAt,
+          }),
+        );
+      return { items, nextCursor: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
+    },
+
+    revokeKey(tenant, id) {
+      const tenantId = directory.existingTenantId(tenant);
+      return writer.write(
+        () =>
+          orm
+            .delete(apiKeys)
+            .where(and(eq(apiKeys.tenant, tenantId), eq(apiKeys.id, id)))
+            .run().changes > 0,
+      );
+    },
+
+    async signingSecrets(tenant: Tenant, now: number) {
+      const key = tenantKey(tenant);
+      let secrets = opened.get(key);
+      if (secrets === undefined) {
+        secrets = readSecrets(directory.existingTenantId(tenant), now);
+        opened.set(key, secrets);
+      }
+      return secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now);
+    },
+
+    rotateSigningSecret(tenant, secret, othersExpireAt) {
+      const tenantId = directory.existingTenantId(tenant);
+      return writer.write(() => {
+        orm
+          .update(signingSecrets)
+          .set({ expiresAt: othersExpireAt })
+          .where(
+            and(
+              eq(signingSecrets.tenant, tenantId),
+              or(isNull(signingSecrets.expiresAt), gt(signingSecrets.expiresAt, othersExpireAt)),
+            ),
+          )
+          .run();
+        addSecret(tenantId, secret);
+        opened.delete(tenantKey(tenant));
+        return readSecrets(tenantId, secret.createdAt);
+      });
+    },
+  };
+}

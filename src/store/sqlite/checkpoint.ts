@@ -1,0 +1,55 @@
+/** Keeps the log small: copies it into the file on the second thread whenever it has grown, beside the writers. */
+import { fstatSync } from "node:fs";
+import type { StoreThread } from "./thread.ts";
+import type { Writer } from "./writer.ts";
+
+/** Below this the log is left alone. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** Frames (pages) that may be left to copy while nobody writes: a few milliseconds. More is copied beforehand. */
+const RESTART_FRAMES = 256;
+const MAX_ROUNDS = 5;
+/** The size of the log is looked at once in so many commits. */
+const COMMITS_A_LOOK = 16;
+
+export class Checkpointer {
+  private commits = 0;
+  private running: Promise<void> | null = null;
+  private readonly walFd: number;
+  private readonly writer: Writer;
+  private readonly thread: StoreThread;
+  private readonly onFailure: (error: unknown) => void;
+
+  constructor(walFd: number, writer: Writer, thread: StoreThread, onFailure: (error: unknown) => void) {
+    this.walFd = walFd;
+    this.writer = writer;
+    this.thread = thread;
+    this.onFailure = onFailure;
+    writer.onCommit = () => this.afterCommit();
+  }
+
+  /** Copies all of the log into the file and begins it afresh. */
+  async run(): Promise<void> {
+    // Most of the copying goes on while others write; what they add meanwhile is copied in the next round.
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const { frames, copied } = await this.thread.ask("checkpoint");
+      if (frames - copied < RESTART_FRAMES) break;
+    }
+    // The log can only begin afresh in a moment without a writer. Holding the writers here keeps the loop from
+    // waiting for a lock in a system call.
+    await this.writer.exclusively(() => this.thread.ask("restart"));
+  }
+
+  async close(): Promise<void> {
+    this.writer.onCommit = () => {};
+    await this.running;
+  }
+
+  private afterCommit(): void {
+    this.commits += 1;
+    if (this.running !== null || this.commits % COMMITS_A_LOOK !== 0) return;
+    if (fstatSync(this.walFd).size < CHECKPOINT_BYTES) return;
+    this.running = this.run()
+      .catch(this.onFailure)
+      .finally(() => (this.running = null));
+  }
+}

@@ -1,0 +1,188 @@
+/** Beginning and ending attempts: what the engine does to the store, thousands of times a second. */
+import { durationMs } from "../../base/duration.ts";
+import type { Job } from "../../jobs/job.ts";
+import { begin, type Settlement } from "../../jobs/lifecycle.ts";
+import type { Claim, EngineStore, Lane, LaneClaims, PipelineState } from "../store.ts";
+import type { WriteCallback } from "./callback.ts";
+import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
+import type { JobReader } from "./read.ts";
+import { type JobRow, type Rows, responseOf } from "./rows.ts";
+import type { WriteTransition } from "./transition.ts";
+import type { Transaction, Writer } from "./writer.ts";
+
+interface Parts {
+  readonly db: Connection;
+  readonly writer: Writer;
+  readonly directory: Directory;
+  readonly rows: Rows;
+  readonly reader: JobReader;
+  readonly transition: WriteTransition;
+  readonly callback: WriteCallback;
+}
+
+/** Orphans settled in one transaction at a start. */
+const RECOVER_BATCH = 500;
+
+export function claimCommands(parts: Parts): EngineStore {
+  const { db, writer, directory, rows, reader, transition, callback } = parts;
+  const sql = {
+    lanes: db.prepare<[], { id: number; due: number | null }>(
+      // One seek in jobs_due for each lane: what lies in it does not matter.
+      `SELECT id, (SELECT due_at FROM jobs WHERE lane = lanes.id AND status = 'pending' ORDER BY due_at LIMIT 1) AS due
+       FROM lanes`,
+    ),
+    // Proportional to what is claimed: a range of jobs_due that stops at the limit.
+    due: db.prepare<[number, number, number], JobRow>(
+      "SELECT * FROM jobs WHERE lane = ? AND status = 'pending' AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
+    ),
+    nextDue: db.prepare<[number], { due_at: number }>(
+      "SELECT due_at FROM jobs WHERE lane = ? AND status = 'pending' ORDER BY due_at LIMIT 1",
+    ),
+    limits: db.prepare<[], { id: number; concurrency: number | null; paused: number }>(
+      "SELECT id, concurrency, paused FROM queues WHERE concurrency IS NOT NULL OR paused = 1",
+    ),
+    rate: db.prepare<[number], { rate_limit: number | null; rate_period: string | null }>(
+      "SELECT rate_limit, rate_period FROM queues WHERE id = ?",
+    ),
+    starts: db.prepare<[number, number, number], { at: number }>(
+      "SELECT at FROM queue_starts WHERE queue = ? AND at > ? ORDER BY at DESC LIMIT ?",
+    ),
+    addStart: db.prepare("INSERT INTO queue_starts (queue, at) VALUES (?, ?)"),
+    forgetStarts: db.prepare("DELETE FROM queue_starts WHERE queue = ? AND at <= ?"),
+    addAttempt: db.prepare(
+      `INSERT INTO attempts (job, step, number, started_at, duration_ms, code, headers, body, truncated, error, error_code, decision)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    active: db.prepare<[number, number], JobRow>(
+      "SELECT * FROM jobs WHERE tenant = ? AND status = 'active' ORDER BY seq LIMIT ?",
+    ),
+    tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
+  };
+
+  function claimLane(transaction: Transaction, lane: Lane, limit: number, now: number): LaneClaims {
+    const allowance = rateAllowance(lane.queueId, limit, now);
+    const claims: Claim[] = [];
+    for (const row of allowance.limit > 0 ? sql.due.all(lane.id, now, allowance.limit) : []) {
+      const step = reader.currentStep(row);
+      const job = rows.job(row, step);
+      const changes = begin(job, now);
+      if (!transition(transaction, row, changes)) continue;
+      if (allowance.rated) sql.addStart.run(lane.queueId, now);
+      if (row.callback_of === null) transaction.use(row.tenant, now, { deliveries: 1 });
+      claims.push({
+        job: { ...job, ...changes },
+        ref: row.seq,
+        lane,
+        callbackOf: row.callback_of,
+        payload: reader.payload(row.seq),
+        pipeline: step === null ? null : pipelineState(row),
+      });
+    }
+    const nextDueAt = sql.nextDue.get(lane.id)?.due_at ?? null;
+    return { claims, nextDueAt, heldUntil: claims.length < limit ? allowance.heldUntil : null };
+  }
+
+  /** How many may start by the queue's rate limit: never more than the limit within any one period. */
+  function rateAllowance(queueId: number, limit: number, now: number) {
+    const row = sql.rate.get(queueId);
+    if (row === undefined || row.rate_limit === null || row.rate_period === null)
+      return { limit, rated: false, heldUntil: null };
+    const periodMs = durationMs(row.rate_period);
+    sql.forgetStarts.run(queueId, now - periodMs);
+    const starts = sql.starts.all(queueId, now - periodMs, row.rate_limit);
+    const free = row.rate_limit - starts.length;
+    const oldest = starts.at(-1);
+    // After this claim the oldest start within the period is the one whose end frees the next place.
+    const heldUntil = limit >= free ? (oldest?.at ?? now) + periodMs : null;
+    return { limit: Math.min(limit, free), rated: true, heldUntil };
+  }
+
+  function pipelineState(row: JobRow): PipelineState | null {
+    const steps = reader.stepsOf(row);
+    const current = steps[row.step];
+    if (current === undefined) throw new Error(`job ${row.id} has no step ${row.step}`);
+    const results = new Map<string, NonNullable<ReturnType<typeof responseOf>>>();
+    for (const step of steps.slice(0, row.step)) {
+      const response = responseOf(reader.lastAttempt(row, step.position));
+      if (response !== null) results.set(step.name, response);
+    }
+    const next = steps[row.step + 1];
+    return { step: rows.step(current), next: next === undefined ? null : rows.step(next), results };
+  }
+
+  /** The transition and the attempt's line in the ledger; false when the fence did not let it through. */
+  function writeSettlement(transaction: Transaction, row: JobRow, { changes, attempt }: Settlement): boolean {
+    if (!transition(transaction, row, changes)) return false;
+    const { response } = attempt;
+    sql.addAttempt.run(
+      row.seq,
+      attempt.step,
+      attempt.number,
+      attempt.startedAt,
+      attempt.durationMs,
+      response?.code ?? null,
+      response === null ? null : JSON.stringify(response.headers),
+      response === null || response.body.length === 0 ? null : response.body,
+      response?.truncated === true ? 1 : 0,
+      attempt.error,
+      attempt.errorCode,
+      attempt.decision,
+    );
+    callback(transaction, row.seq, changes);
+    return true;
+  }
+
+  return {
+    async lanes() {
+      return sql.lanes
+        .all()
+        .flatMap(({ id, due }) => (due === null ? [] : [{ lane: directory.lane(id), dueAt: due }]));
+    },
+
+    async queueLimits() {
+      return sql.limits
+        .all()
+        .map((row) => ({ id: row.id, concurrency: row.concurrency, paused: row.paused === 1 }));
+    },
+
+    claimDue(wanted, now) {
+      return writer.write(
+        (transaction) => wanted.map(({ lane, limit }) => claimLane(transaction, lane, limit, now)),
+        false,
+      );
+    },
+
+    settle(claim, settlement) {
+      return writer.write((transaction) => {
+        const row = reader.rowBySeq(claim.ref);
+        // The fence: the attempt that ends has to be the one that is under way.
+        if (row === undefined || !isUnderWay(row, claim.job)) return false;
+        return writeSettlement(transaction, row, settlement);
+      }, false);
+    },
+
+    async recover(rule) {
+      let recovered = 0;
+      for (const { id } of sql.tenants.all()) {
+        for (;;) {
+          const count = await writer.write((transaction) => {
+            const orphans = sql.active.all(id, RECOVER_BATCH);
+            for (const row of orphans) {
+              const step = reader.currentStep(row);
+              writeSettlement(transaction, row, rule(rows.job(row, step), step?.name ?? null));
+            }
+            return orphans.length;
+          });
+          recovered += count;
+          if (count < RECOVER_BATCH) break;
+        }
+      }
+      return recovered;
+    },
+  };
+}
+
+function isUnderWay(row: JobRow, job: Job): boolean {
+  return row.status === "active" && row.step === job.step && row.attempts === job.attempts;
+}

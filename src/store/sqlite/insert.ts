@@ -1,0 +1,108 @@
+/** How a job comes to be: its row, its payload, its steps, its place in a lane. */
+import { type JobStatus, type NewJob, originOf } from "../../jobs/job.ts";
+import { firstState } from "../../jobs/lifecycle.ts";
+import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
+import { listColumn, type Rows } from "./rows.ts";
+import type { Transaction } from "./writer.ts";
+
+export interface Inserted {
+  readonly seq: number;
+  readonly status: JobStatus;
+}
+
+export type InsertJob = (
+  transaction: Transaction,
+  tenantId: number,
+  job: NewJob,
+  now: number,
+  callbackOf?: string,
+) => Inserted;
+
+/** Prepares the statements once; the answer inserts one job inside a transaction. */
+export function jobInserter(db: Connection, directory: Directory, rows: Rows): InsertJob {
+  const insertJob = db.prepare(
+    `INSERT INTO jobs (id, tenant, queue, lane, callback_of, status, url, method, headers, max_attempts, timeout,
+       retry_delays, no_retry_on, tags, step_count, run_at, due_at, created_at, updated_at, dedupe_key, idempotency_key,
+       requires_approval, approval_timeout, callback_url, schedule_id, scheduled_for)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const insertPayload = db.prepare("INSERT INTO payloads (job, body) VALUES (?, ?)");
+  const insertStep = db.prepare(
+    `INSERT INTO steps (job, position, name, url, method, headers, payload, max_attempts, timeout, retry_delays,
+       no_retry_on, delay, requires_approval)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+
+  return (transaction, tenantId, job, now, callbackOf) => {
+    const first = job.target ?? job.steps[0];
+    if (first === undefined) throw new Error(`job ${job.id} has neither a target nor a step`);
+    const queueId = directory.ensureQueue(tenantId, job.queue, now);
+    const lane = directory.ensureLane(queueId, originOf(first.url));
+    const { status, dueAt } = firstState(job, now);
+    const seq = Number(
+      insertJob.run(
+        job.id,
+        tenantId,
+        queueId,
+        lane.id,
+        callbackOf ?? null,
+        status,
+        job.target?.url ?? null,
+        first.method,
+        job.target === null ? null : rows.sealHeaders(job.target.headers),
+        job.rules.maxAttempts,
+        job.rules.timeout,
+        listColumn(job.rules.retryDelays),
+        listColumn(job.rules.noRetryOn),
+        listColumn(job.tags),
+        job.steps.length,
+        job.runAt,
+        dueAt,
+        now,
+        now,
+        job.dedupeKey,
+        job.idempotencyKey,
+        job.requiresApproval ? 1 : 0,
+        job.approvalTimeout,
+        job.callbackUrl,
+        job.scheduleId,
+        job.scheduledFor,
+      ).lastInsertRowid,
+    );
+    if (job.payload !== null) insertPayload.run(seq, job.payload.text);
+    job.steps.forEach((step, position) => {
+      insertStep.run(
+        seq,
+        position,
+        step.name,
+        step.url,
+        step.method,
+        rows.sealHeaders(step.headers),
+        step.payload?.text ?? null,
+        step.maxAttempts,
+        step.timeout,
+        listColumn(step.retryDelays),
+        listColumn(step.noRetryOn),
+        step.delay,
+        step.requiresApproval ? 1 : 0,
+      );
+    });
+    if (dueAt !== null && status === "pending") transaction.emit({ kind: "lane", lane, dueAt });
+    if (callbackOf === undefined) {
+      transaction.count(queueId, status, 1);
+      transaction.use(tenantId, now, { jobs: 1 });
+      transaction.emit({
+        kind: "job",
+        tenant: directory.tenant(tenantId),
+        jobId: job.id,
+        status,
+        previous: null,
+        queue: job.queue,
+        scheduleId: job.scheduleId,
+        at: now,
+      });
+    }
+    return { seq, status };
+  };
+}

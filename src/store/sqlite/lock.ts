@@ -1,0 +1,24 @@
+/** One service per data folder: a lock that a kill -9 lets go of, since the kernel holds it and not a file's presence. */
+import { closeSync, openSync } from "node:fs";
+import Database from "better-sqlite3";
+import type { Connection } from "./connection.ts";
+
+export class LockedFault extends Error {}
+
+/** Takes the lock or throws a {@link LockedFault} at once. The answer lets it go. */
+export function lockFolder(file: string, addon: string): () => void {
+  closeSync(openSync(file, "a", 0o600));
+  const db: Connection = new Database(file, { nativeBinding: addon, timeout: 0 });
+  try {
+    db.pragma("journal_mode = MEMORY");
+    // An exclusive transaction is a POSIX lock on the file; it is never committed and nothing is ever written.
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) {
+      throw new LockedFault("another Errand is running on this data folder");
+    }
+    throw error;
+  }
+  return () => db.close();
+}

@@ -1,0 +1,145 @@
+/** Housekeeping in SQLite: expired approvals, retention, figures, copies. */
+import { statSync } from "node:fs";
+import type { JobStatus } from "../../jobs/job.ts";
+import type { MaintenanceStore } from "../store.ts";
+import type { WriteCallback } from "./callback.ts";
+import type { Connection } from "./connection.ts";
+import { ANSWER_KEPT_MS } from "./once.ts";
+import type { JobReader } from "./read.ts";
+import type { JobRow, Rows } from "./rows.ts";
+import type { StoreThread } from "./thread.ts";
+import type { WriteTransition } from "./transition.ts";
+import type { Writer } from "./writer.ts";
+
+interface Parts {
+  readonly db: Connection;
+  readonly writer: Writer;
+  readonly rows: Rows;
+  readonly reader: JobReader;
+  readonly transition: WriteTransition;
+  readonly callback: WriteCallback;
+  readonly thread: StoreThread;
+  readonly file: string;
+}
+
+/** Rows that one housekeeping transaction touches: a few milliseconds. */
+const STEP_ROWS = 200;
+/** Pages given back to the filesystem in one step. */
+const STEP_PAGES = 256;
+export function maintenanceCommands(parts: Parts): MaintenanceStore {
+  const { db, writer, rows, reader, transition, callback, thread, file } = parts;
+  const sql = {
+    expired: db.prepare<[number, number], JobRow>(
+      "SELECT * FROM jobs WHERE status = 'awaiting_approval' AND due_at <= ? ORDER BY due_at LIMIT ?",
+    ),
+    nextExpiry: db.prepare<[], { at: number | null }>(
+      "SELECT min(due_at) AS at FROM jobs WHERE status = 'awaiting_approval' AND due_at IS NOT NULL",
+    ),
+    tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
+    finished: db.prepare<
+      [number, string, number, number],
+      Pick<JobRow, "seq" | "queue" | "status" | "created_at" | "finished_at" | "callback_of">
+    >(
+      `SELECT seq, queue, status, created_at, finished_at, callback_of FROM jobs
+       WHERE tenant = ? AND status = ? AND seq > ? ORDER BY seq LIMIT ?`,
+    ),
+    removeJob: db.prepare("DELETE FROM jobs WHERE seq = ?"),
+    removeAnswers: db.prepare(
+      "DELETE FROM answers WHERE (tenant, key) IN (SELECT tenant, key FROM answers WHERE created_at <= ? LIMIT ?)",
+    ),
+    removeOccurrences: db.prepare(
+      `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
+         (SELECT schedule, scheduled_for FROM occurrences WHERE schedule = ? AND scheduled_for < ? LIMIT ?)`,
+    ),
+    schedules: db.prepare<[], { seq: number }>("SELECT seq FROM schedules"),
+    emptyLanes: db.prepare<[number], { id: number }>(
+      `SELECT id FROM lanes WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE lane = lanes.id) LIMIT ?`,
+    ),
+    freePages: db.prepare<[], { freelist_count: number }>("PRAGMA freelist_count"),
+    counts: db.prepare<[], { name: string; status: JobStatus; count: number }>(
+      `SELECT name, status, sum(count) AS count FROM queue_counts JOIN queues ON queues.id = queue_counts.queue
+       GROUP BY name, status`,
+    ),
+    fact: db.prepare<[string], { value: string }>("SELECT value FROM facts WHERE name = ?"),
+    setFact: db.prepare("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"),
+  };
+  /** Where the last step of retention stopped, by tenant and state; a pass over, it begins at the oldest again. */
+  const pruneAt = new Map<string, number>();
+
+  /** Removes what is old among the next rows of one state. True when this state may have more. */
+  function pruneState(tenantId: number, status: JobStatus, before: number): Promise<boolean> {
+    const key = `${tenantId} ${status}`;
+    return writer.write((transaction) => {
+      const next = sql.finished.all(tenantId, status, pruneAt.get(key) ?? 0, STEP_ROWS);
+      for (const row of next) {
+        if (row.finished_at === null || row.finished_at >= before) continue;
+        sql.removeJob.run(row.seq);
+        if (row.callback_of === null) transaction.count(row.queue, row.status, -1);
+      }
+      const last = next.at(-1);
+      // Jobs come in the order of their creation: from here on none is old enough to have ended before the limit.
+      const over = last === undefined || next.length < STEP_ROWS || last.created_at >= before;
+      if (over) pruneAt.delete(key);
+      else pruneAt.set(key, last.seq);
+      return !over;
+    }, false);
+  }
+
+  return {
+    async expireApprovals(now, rule) {
+      for (;;) {
+        const count = await writer.write((transaction) => {
+          const expired = sql.expired.all(now, STEP_ROWS);
+          for (const row of expired) {
+            const step = reader.currentStep(row);
+            const changes = rule(rows.job(row, step), step === null ? null : rows.step(step));
+            transition(transaction, row, changes);
+            callback(transaction, row.seq, changes);
+          }
+          return expired.length;
+        }, false);
+        if (count < STEP_ROWS) return sql.nextExpiry.get()?.at ?? null;
+      }
+    },
+
+    async prune(before, now) {
+      let more = false;
+      for (const { id } of sql.tenants.all()) {
+        for (const status of ["completed", "failed", "cancelled"] as const) {
+          more = (await pruneState(id, status, before)) || more;
+        }
+      }
+      const removed = await writer.write(() => {
+        let count = sql.removeAnswers.run(now - ANSWER_KEPT_MS, STEP_ROWS).changes;
+        for (const { seq } of sql.schedules.all())
+          count += sql.removeOccurrences.run(seq, before, STEP_ROWS).changes;
+        return count;
+      }, false);
+      if ((sql.freePages.get()?.freelist_count ?? 0) > 0) {
+        await writer.exclusively(async () => void db.pragma(`incremental_vacuum(${STEP_PAGES})`));
+      }
+      return more || removed >= STEP_ROWS;
+    },
+
+    async figures() {
+      const jobs = sql.counts.all().map(({ name, status, count }) => ({ queue: name, status, count }));
+      return { jobs, fileBytes: sizeOf(file), walBytes: sizeOf(`${file}-wal`) };
+    },
+
+    async isHeld() {
+      return sql.fact.get("held")?.value === "1";
+    },
+
+    hold(held) {
+      return writer.write(() => void sql.setFact.run("held", held ? "1" : "0"));
+    },
+
+    async backup(target) {
+      await thread.ask("vacuum_into", target);
+    },
+  };
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,6 @@
+/** Every migration, oldest first. A released one never changes: its hash stands in users' files. */
+import init from "../../../drizzle/0000_init.sql";
+
+export const MIGRATIONS: readonly { readonly name: string; readonly sql: string }[] = [
+  { name: "0000_init", sql: init },
+];

@@ -1,0 +1,117 @@
+/** Opens the store on a data folder: lock, connection, schema, and the commands put together. */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { Clock } from "../../base/clock.ts";
+import type { SecretBox } from "../../base/secret-box.ts";
+import type { Store } from "../store.ts";
+import { accountCommands } from "./accounts.ts";
+import { callbackWriter } from "./callback.ts";
+import { Checkpointer } from "./checkpoint.ts";
+import { claimCommands } from "./claims.ts";
+import { connect } from "./connection.ts";
+import { Directory } from "./directory.ts";
+import { Durability } from "./durability.ts";
+import { jobInserter } from "./insert.ts";
+import { jobCommands } from "./jobs.ts";
+import { lockFolder } from "./lock.ts";
+import { maintenanceCommands } from "./maintenance.ts";
+import { migrate } from "./migrate.ts";
+import { loadAddon } from "./native.ts";
+import { onceWriter } from "./once.ts";
+import { queueCommands } from "./queues.ts";
+import { JobReader } from "./read.ts";
+import { Rows } from "./rows.ts";
+import { scheduleCommands } from "./schedules.ts";
+import { StoreThread } from "./thread.ts";
+import { transitionWriter } from "./transition.ts";
+import { Writer } from "./writer.ts";
+
+export interface StoreOptions {
+  /** The data folder; made when it is not there. */
+  readonly folder: string;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  /** False for `errand accounts`, which works beside a running service: no lock is taken, no thread started. */
+  readonly exclusive?: boolean;
+  /** Told how long each sync of the log took, in milliseconds. */
+  readonly onSync?: (durationMs: number) => void;
+  /** Told of work in the background that failed and will be tried again. */
+  readonly onFailure?: (what: string, error: unknown) => void;
+}
+
+export const DATABASE_FILE = "errand.db";
+const LOCK_FILE = "lock";
+
+export function openStore({
+  folder,
+  box,
+  clock,
+  onSync,
+  onFailure = () => {},
+  exclusive = true,
+}: StoreOptions): Store {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = join(folder, DATABASE_FILE);
+  const addon = loadAddon(join(folder, "native"));
+  const unlock = exclusive ? lockFolder(join(folder, LOCK_FILE), addon) : () => {};
+  try {
+    // The file is made before SQLite does, so that it and its log are never readable by others.
+    if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
+    const db = connect(file, addon);
+    migrate(db, (name) => join(folder, `${name}.db`), clock.now());
+
+    const orm = drizzle({ client: db });
+    const directory = new Directory(db);
+    const durability = new Durability(`${file}-wal`, folder, clock, onSync);
+    const writer = new Writer(db, durability, () => directory.forget());
+    const rows = new Rows(directory, box);
+    const reader = new JobReader(db, directory, rows);
+    const insert = jobInserter(db, directory, rows);
+    const once = onceWriter(db, box);
+    const transition = transitionWriter(db, directory, reader);
+    const callback = callbackWriter(reader, insert);
+    const thread = new StoreThread(file, addon);
+    const checkpointer = new Checkpointer(durability.fd, writer, thread, (error) =>
+      onFailure("checkpoint", error),
+    );
+    const parts = {
+      db,
+      orm,
+      writer,
+      directory,
+      rows,
+      reader,
+      insert,
+      once,
+      transition,
+      callback,
+      box,
+      thread,
+      file,
+    };
+
+    return {
+      jobs: jobCommands(parts),
+      engine: claimCommands(parts),
+      schedules: scheduleCommands(parts),
+      queues: queueCommands(parts),
+      accounts: accountCommands(parts),
+      maintenance: maintenanceCommands(parts),
+      subscribe: (listener) => writer.subscribe(listener),
+      trouble: () => writer.trouble,
+      async close() {
+        await writer.drain();
+        await checkpointer.close();
+        await thread.close();
+        await durability.close();
+        db.close();
+        unlock();
+      },
+    };
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}

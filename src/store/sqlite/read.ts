@@ -1,0 +1,210 @@
+/** Reading jobs: one with its bodies, pages of them, and their attempts. */
+import { setImmediate as turn } from "node:timers/promises";
+import { Problem } from "../../base/errors.ts";
+import { RawJson } from "../../base/json.ts";
+import type { Tenant } from "../../base/tenant.ts";
+import type { Attempt, Callback, Job, JobDetail, StepDetail } from "../../jobs/job.ts";
+import type { JobFilter, Page, PageRequest } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
+import { type AttemptRow, attemptOf, type JobRow, type Rows, responseOf, type StepRow } from "./rows.ts";
+
+/** Rows that one turn of the loop may look at while it searches for matches. */
+const WINDOW_ROWS = 10_000;
+
+export class JobReader {
+  private readonly db: Connection;
+  private readonly directory: Directory;
+  private readonly rows: Rows;
+  private readonly sql;
+
+  constructor(db: Connection, directory: Directory, rows: Rows) {
+    this.db = db;
+    this.directory = directory;
+    this.rows = rows;
+    this.sql = {
+      job: db.prepare<[string, number], JobRow>(
+        "SELECT * FROM jobs WHERE id = ? AND tenant = ? AND callback_of IS NULL",
+      ),
+      jobBySeq: db.prepare<[number], JobRow>("SELECT * FROM jobs WHERE seq = ?"),
+      payload: db.prepare<[number], { body: string }>("SELECT body FROM payloads WHERE job = ?"),
+      steps: db.prepare<[number], StepRow>("SELECT * FROM steps WHERE job = ? ORDER BY position"),
+      step: db.prepare<[number, number], StepRow>("SELECT * FROM steps WHERE job = ? AND position = ?"),
+      lastAttempt: db.prepare<[number, number], AttemptRow>(
+        "SELECT * FROM attempts WHERE job = ? AND step = ? ORDER BY number DESC LIMIT 1",
+      ),
+      attempts: db.prepare<[number], AttemptRow>(
+        "SELECT * FROM attempts WHERE job = ? ORDER BY step, number",
+      ),
+      callback: db.prepare<[string], JobRow>(
+        "SELECT * FROM jobs WHERE callback_of = ? ORDER BY seq DESC LIMIT 1",
+      ),
+      newest: db.prepare<[], { seq: number | null }>("SELECT max(seq) AS seq FROM jobs"),
+    };
+  }
+
+  /** The row of a tenant's job; undefined for an unknown one. */
+  row(tenant: Tenant, id: string): JobRow | undefined {
+    const tenantId = this.directory.tenantId(tenant);
+    return tenantId === null ? undefined : this.sql.job.get(id, tenantId);
+  }
+
+  rowBySeq(seq: number): JobRow | undefined {
+    return this.sql.jobBySeq.get(seq);
+  }
+
+  /** The row of the current step; null for a plain job. */
+  currentStep(row: JobRow): StepRow | null {
+    return this.stepAt(row, row.step);
+  }
+
+  stepAt(row: JobRow, position: number): StepRow | null {
+    return position < row.step_count ? (this.sql.step.get(row.seq, position) ?? null) : null;
+  }
+
+  stepsOf(row: JobRow): readonly StepRow[] {
+    return row.step_count === 0 ? [] : this.sql.steps.all(row.seq);
+  }
+
+  lastAttempt(row: JobRow, step: number): AttemptRow | undefined {
+    return this.sql.lastAttempt.get(row.seq, step);
+  }
+
+  payload(seq: number): RawJson | null {
+    const row = this.sql.payload.get(seq);
+    return row === undefined ? null : new RawJson(row.body);
+  }
+
+  job(row: JobRow, step: StepRow | null = this.currentStep(row)): Job {
+    return this.rows.job(row, step, this.callback(row));
+  }
+
+  detail(row: JobRow): JobDetail {
+    const steps = this.stepsOf(row).map((step): StepDetail => {
+      const last = step.position > row.step ? undefined : this.lastAttempt(row, step.position);
+      return {
+        ...this.rows.step(step),
+        attempts: step.position === row.step ? row.attempts : (last?.number ?? 0),
+        response: responseOf(last),
+        durationMs: last?.duration_ms ?? null,
+        lastError: last?.error ?? null,
+      };
+    });
+    const response =
+      row.step_count === 0
+        ? responseOf(row.attempts === 0 ? undefined : this.lastAttempt(row, 0))
+        : (steps[row.step]?.response ?? null);
+    return { ...this.job(row), payload: this.payload(row.seq), response, steps };
+  }
+
+  attempts(row: JobRow): Attempt[] {
+    const names = this.stepsOf(row).map((step) => step.name);
+    return this.sql.attempts.all(row.seq).map((attempt) => attemptOf(attempt, names[attempt.step] ?? null));
+  }
+
+  /**
+   * Newest first, by windows of the row number, so that a filter that matches little stops nobody: between two windows
+   * the loop turns.
+   */
+  async page(tenant: Tenant, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
+    const rows = await this.search(
+      tenant,
+      filter,
+      page.limit + 1,
+      page.cursor === null ? null : readCursor(page.cursor),
+    );
+    const items = rows.slice(0, page.limit).map((row) => this.job(row));
+    return { items, nextCursor: rows.length > page.limit ? String(rows[page.limit - 1]!.seq) : null };
+  }
+
+  /** Rows that match, newest first, from before row `before`. */
+  async search(tenant: Tenant, filter: JobFilter, limit: number, before: number | null): Promise<JobRow[]> {
+    const where = this.conditions(tenant, filter);
+    if (where === null) return [];
+    const found: JobRow[] = [];
+    let upper = before ?? (this.sql.newest.get()?.seq ?? 0) + 1;
+    while (upper > 0 && found.length < limit) {
+      const lower = Math.max(0, upper - WINDOW_ROWS);
+      // Each state has a statement of its own: one range of the index jobs_status, already in order.
+      const parts = where.statuses ?? [null];
+      const rows = parts.flatMap((status) => {
+        const sql = `SELECT * FROM jobs WHERE seq < ? AND seq >= ? AND ${where.text}
+          ${status === null ? "" : "AND status = ?"} ORDER BY seq DESC LIMIT ?`;
+        const last = status === null ? [] : [status];
+        return this.prepared(sql).all(upper, lower, ...where.values, ...last, limit - found.length);
+      });
+      if (parts.length > 1) rows.sort((a, b) => b.seq - a.seq);
+      found.push(...rows.slice(0, limit - found.length));
+      upper = lower;
+      if (upper > 0 && found.length < limit) await turn();
+    }
+    return found;
+  }
+
+  private conditions(
+    tenant: Tenant,
+    filter: JobFilter,
+  ): { text: string; values: unknown[]; statuses: readonly string[] | null } | null {
+    const tenantId = this.directory.tenantId(tenant);
+    if (tenantId === null) return null;
+    const parts = ["tenant = ?", "callback_of IS NULL"];
+    const values: unknown[] = [tenantId];
+    const add = (condition: string, value: unknown) => {
+      parts.push(condition);
+      values.push(value);
+    };
+    if (filter.queue !== undefined) {
+      const queueId = this.directory.queueId(tenantId, filter.queue);
+      if (queueId === null) return null;
+      add("queue = ?", queueId);
+    }
+    if (filter.scheduleId !== undefined) add("schedule_id = ?", filter.scheduleId);
+    if (filter.tag !== undefined) add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", filter.tag);
+    if (filter.urlContains !== undefined) {
+      parts.push(
+        "(instr(url, ?) > 0 OR EXISTS (SELECT 1 FROM steps WHERE steps.job = jobs.seq AND instr(steps.url, ?) > 0))",
+      );
+      values.push(filter.urlContains, filter.urlContains);
+    }
+    if (filter.createdAfter !== undefined) add("created_at > ?", filter.createdAfter);
+    if (filter.createdBefore !== undefined) add("created_at < ?", filter.createdBefore);
+    const statuses =
+      filter.statuses === undefined || filter.statuses.length === 0 ? null : [...new Set(filter.statuses)];
+    return { text: parts.join(" AND "), values, statuses };
+  }
+
+  private readonly preparedBySql = new Map<string, ReturnType<Connection["prepare"]>>();
+
+  /** Filters make a handful of different texts, each prepared once. */
+  private prepared(sql: string) {
+    let statement = this.preparedBySql.get(sql);
+    if (statement === undefined) {
+      statement = this.db.prepare(sql);
+      this.preparedBySql.set(sql, statement);
+    }
+    return statement as unknown as { all(...values: unknown[]): JobRow[] };
+  }
+
+  private callback(row: JobRow): Callback | null {
+    if (row.callback_url === null) return null;
+    const callback = this.sql.callback.get(row.id);
+    if (callback === undefined) return null;
+    const status =
+      callback.status === "completed" ? "delivered" : callback.status === "failed" ? "failed" : "pending";
+    return {
+      status,
+      attempts: callback.attempts,
+      responseCode: callback.response_code,
+      lastError: callback.last_error,
+    };
+  }
+}
+
+/** A cursor is the row number of the last item: later pages hold what is older, whatever comes or goes meanwhile. */
+export function readCursor(cursor: string): number {
+  if (!/^\d{1,15}$/.test(cursor)) {
+    const detail = "cursor has to be a next_cursor of an earlier page.";
+    throw new Problem("invalid_request", detail, { errors: [{ pointer: "/cursor", detail }] });
+  }
+  return Number(cursor);
+}

@@ -1,0 +1,79 @@
+/** How a transition is written: one guarded UPDATE, the lane, the counts and the news. */
+import { originOf } from "../../jobs/job.ts";
+import type { Changes } from "../../jobs/lifecycle.ts";
+import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
+import type { JobReader } from "./read.ts";
+import type { JobRow } from "./rows.ts";
+import type { Transaction } from "./writer.ts";
+
+/** Every column that a transition may change, in the order of the statement below. */
+const COLUMNS = {
+  status: "status",
+  updatedAt: "updated_at",
+  step: "step",
+  dueAt: "due_at",
+  attempts: "attempts",
+  spent: "spent",
+  deaths: "deaths",
+  startedAt: "started_at",
+  finishedAt: "finished_at",
+  responseCode: "response_code",
+  durationMs: "duration_ms",
+  lastError: "last_error",
+  lastErrorCode: "last_error_code",
+  approvedAt: "approved_at",
+  approvedBy: "approved_by",
+  rejectedAt: "rejected_at",
+  rejectedBy: "rejected_by",
+  approvalNote: "approval_note",
+} as const satisfies Record<keyof Changes, keyof JobRow>;
+const FIELDS = Object.keys(COLUMNS) as (keyof Changes)[];
+
+export type WriteTransition = (transaction: Transaction, row: JobRow, changes: Changes) => boolean;
+
+/**
+ * Prepares the statement once; the answer writes one transition. False when the row is no longer in the state, step and
+ * attempt that the transition started from: then nothing was changed.
+ */
+export function transitionWriter(db: Connection, directory: Directory, reader: JobReader): WriteTransition {
+  const sets = FIELDS.map((field) => `${COLUMNS[field]} = ?`).join(", ");
+  const update = db.prepare(
+    // The guard is the fence: an outcome of an older attempt, or a decision on an older state, finds no row.
+    `UPDATE jobs SET ${sets}, lane = ? WHERE seq = ? AND status = ? AND step = ? AND attempts = ?`,
+  );
+  const approveStep = db.prepare("UPDATE steps SET approved_at = ? WHERE job = ? AND position = ?");
+
+  return (transaction, row, changes) => {
+    const lane = laneAfter(row, changes);
+    const values = FIELDS.map((field) => (field in changes ? changes[field] : row[COLUMNS[field]]));
+    if (update.run(...values, lane.id, row.seq, row.status, row.step, row.attempts).changes === 0)
+      return false;
+    if (changes.approvedAt !== undefined && row.step_count > 0)
+      approveStep.run(changes.approvedAt, row.seq, row.step);
+    if (changes.status === "pending" && changes.dueAt != null)
+      transaction.emit({ kind: "lane", lane, dueAt: changes.dueAt });
+    if (row.callback_of !== null) return true;
+
+    transaction.count(row.queue, row.status, -1);
+    transaction.count(row.queue, changes.status, 1);
+    transaction.emit({
+      kind: "job",
+      tenant: directory.tenant(row.tenant),
+      jobId: row.id,
+      status: changes.status,
+      previous: row.status,
+      queue: directory.queue(row.queue).name,
+      scheduleId: row.schedule_id,
+      at: changes.updatedAt,
+    });
+    return true;
+  };
+
+  /** A pipeline moves to the lane of its next step's origin. */
+  function laneAfter(row: JobRow, changes: Changes) {
+    const next =
+      changes.step === undefined || changes.step === row.step ? null : reader.stepAt(row, changes.step);
+    return next === null ? directory.lane(row.lane) : directory.ensureLane(row.queue, originOf(next.url));
+  }
+}

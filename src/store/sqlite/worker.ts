@@ -1,0 +1,63 @@
+/** The store's second thread: what takes long or holds a lock, on a connection of its own. */
+import { parentPort, workerData } from "node:worker_threads";
+import Database from "better-sqlite3";
+
+export interface WorkerRequest {
+  readonly id: number;
+  readonly task: "checkpoint" | "restart" | "vacuum_into" | "close";
+  readonly file?: string;
+}
+
+export interface WorkerReply {
+  readonly id: number;
+  readonly error: string | null;
+  /** For the checkpoints: frames in the log, and how many of them are in the file now. */
+  readonly frames: number;
+  readonly copied: number;
+}
+
+const { file, addon } = workerData as { file: string; addon: string };
+const db = new Database(file, { nativeBinding: addon, timeout: 10_000 });
+db.pragma("synchronous = NORMAL");
+db.pragma("wal_autocheckpoint = 0");
+
+/** https://sqlite.org/pragma.html#pragma_wal_checkpoint: PASSIVE waits for nobody, TRUNCATE starts the log afresh. */
+function checkpoint(mode: "PASSIVE" | "TRUNCATE") {
+  const [result] = db.pragma(`wal_checkpoint(${mode})`) as {
+    busy: number;
+    log: number;
+    checkpointed: number;
+  }[];
+  return { frames: result?.log ?? 0, copied: result?.checkpointed ?? 0 };
+}
+
+function perform(request: WorkerRequest): { frames: number; copied: number } {
+  switch (request.task) {
+    case "checkpoint":
+      return checkpoint("PASSIVE");
+    case "restart":
+      return checkpoint("TRUNCATE");
+    case "vacuum_into":
+      db.prepare("VACUUM INTO ?").run(request.file);
+      return { frames: 0, copied: 0 };
+    case "close":
+      db.close();
+      return { frames: 0, copied: 0 };
+  }
+}
+
+parentPort?.on("message", (request: WorkerRequest) => {
+  let reply: WorkerReply;
+  try {
+    reply = { id: request.id, error: null, ...perform(request) };
+  } catch (error) {
+    reply = {
+      id: request.id,
+      error: error instanceof Error ? error.message : String(error),
+      frames: 0,
+      copied: 0,
+    };
+  }
+  parentPort?.postMessage(reply);
+  if (request.task === "close") parentPort?.close();
+});

@@ -1,0 +1,228 @@
+/** All writes, in order: the commands of one turn of the event loop share a transaction and a sync. */
+import { utcDay } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
+import type { JobStatus } from "../../jobs/job.ts";
+import type { Change } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { Durability } from "./durability.ts";
+
+/** What a command may do besides its own statements. All of it becomes true with the commit or not at all. */
+export interface Transaction {
+  emit(change: Change): void;
+  /** Moves the count of a queue's jobs in a state. */
+  count(queueId: number, status: JobStatus, by: number): void;
+  use(tenantId: number, at: number, what: { jobs?: number; deliveries?: number }): void;
+}
+
+type Command<T> = (transaction: Transaction) => T;
+
+interface Entry {
+  readonly command: Command<unknown>;
+  readonly durable: boolean;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Errors of SQLite that say that the disk, not the command, is at fault (https://sqlite.org/rescode.html). */
+const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CORRUPT|CANTOPEN|NOTADB|BUSY|PROTOCOL)/;
+
+export class Writer {
+  private entries: Entry[] = [];
+  private scheduled = false;
+  private paused: Promise<void> | null = null;
+  private readonly listeners = new Set<(changes: readonly Change[]) => void>();
+  private readonly db: Connection;
+  private readonly durability: Durability;
+  private readonly onRollback: () => void;
+  private readonly run: Record<
+    "begin" | "commit" | "rollback" | "count" | "use",
+    { run(...values: unknown[]): unknown }
+  >;
+  private troubled: string | null = null;
+  /** Called after each commit. */
+  onCommit: () => void = () => {};
+
+  constructor(db: Connection, durability: Durability, onRollback: () => void) {
+    this.db = db;
+    this.durability = durability;
+    this.onRollback = onRollback;
+    this.run = {
+      begin: db.prepare("BEGIN IMMEDIATE"),
+      commit: db.prepare("COMMIT"),
+      rollback: db.prepare("ROLLBACK"),
+      count: db.prepare(
+        `INSERT INTO queue_counts (queue, status, count) VALUES (?, ?, ?)
+         ON CONFLICT (queue, status) DO UPDATE SET count = count + excluded.count`,
+      ),
+      use: db.prepare(
+        `INSERT INTO usage (tenant, day, jobs, deliveries) VALUES (?, ?, ?, ?)
+         ON CONFLICT (tenant, day) DO UPDATE SET jobs = jobs + excluded.jobs, deliveries = deliveries + excluded.deliveries`,
+      ),
+    };
+  }
+
+  /**
+   * Runs a command in a transaction. It resolves when the result is on the disk, or already at the commit where
+   * `durable` is false. A command refuses by throwing a Problem before it has written anything. Any other error rolls
+   * the whole batch back, and each command runs again in a transaction of its own: it must be able to run twice.
+   */
+  write<T>(command: Command<T>, durable = true): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.entries.push({ command, durable, resolve: resolve as (value: unknown) => void, reject });
+      this.schedule();
+    });
+  }
+
+  subscribe(listener: (changes: readonly Change[]) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Why the disk cannot be relied on, or null. */
+  get trouble(): string | null {
+    return this.troubled;
+  }
+
+  /** The disk is sound again, as far as an attempt to use it can tell. */
+  recovered(): void {
+    this.troubled = null;
+  }
+
+  failed(reason: string): void {
+    this.troubled = reason;
+  }
+
+  /** Holds new transactions while `work` runs: what needs the writer's lock then never makes the loop wait for it. */
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    while (this.paused !== null) await this.paused;
+    let release = () => {};
+    this.paused = new Promise((resolve) => (release = resolve));
+    try {
+      return await work();
+    } finally {
+      this.paused = null;
+      release();
+      if (this.entries.length > 0) this.schedule();
+    }
+  }
+
+  /** Resolves when nothing is waiting to be written. */
+  async drain(): Promise<void> {
+    while (this.entries.length > 0 || this.scheduled) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.paused !== null) return;
+    this.scheduled = true;
+    setImmediate(() => this.flush());
+  }
+
+  private flush(): void {
+    this.scheduled = false;
+    if (this.paused !== null) return;
+    const batch = this.entries;
+    this.entries = [];
+    try {
+      this.finish(batch, this.transact(batch));
+    } catch (error) {
+      if (batch.length === 1) batch[0]!.reject(this.judge(error));
+      else for (const entry of batch) this.alone(entry);
+    }
+  }
+
+  private alone(entry: Entry): void {
+    try {
+      this.finish([entry], this.transact([entry]));
+    } catch (error) {
+      entry.reject(this.judge(error));
+    }
+  }
+
+  private transact(batch: readonly Entry[]): { results: unknown[]; changes: Change[] } {
+    const changes: Change[] = [];
+    const counts = new Map<string, { queueId: number; status: JobStatus; by: number }>();
+    const uses = new Map<string, { tenantId: number; day: string; jobs: number; deliveries: number }>();
+    const transaction: Transaction = {
+      emit: (change) => changes.push(change),
+      count(queueId, status, by) {
+        const key = `${queueId} ${status}`;
+        const known = counts.get(key);
+        if (known === undefined) counts.set(key, { queueId, status, by });
+        else known.by += by;
+      },
+      use(tenantId, at, what) {
+        const day = utcDay(at);
+        const key = `${tenantId} ${day}`;
+        const known = uses.get(key) ?? { tenantId, day, jobs: 0, deliveries: 0 };
+        known.jobs += what.jobs ?? 0;
+        known.deliveries += what.deliveries ?? 0;
+        uses.set(key, known);
+      },
+    };
+    this.run.begin.run();
+    try {
+      const results = batch.map((entry) => {
+        try {
+          return entry.command(transaction);
+        } catch (error) {
+          if (error instanceof Problem) return error;
+          throw error;
+        }
+      });
+      for (const { queueId, status, by } of counts.values())
+        if (by !== 0) this.run.count.run(queueId, status, by);
+      for (const { tenantId, day, jobs, deliveries } of uses.values())
+        this.run.use.run(tenantId, day, jobs, deliveries);
+      this.run.commit.run();
+      return { results, changes };
+    } catch (error) {
+      if (this.db.inTransaction) this.run.rollback.run();
+      this.onRollback();
+      throw error;
+    }
+  }
+
+  private finish(
+    batch: readonly Entry[],
+    { results, changes }: { results: unknown[]; changes: readonly Change[] },
+  ): void {
+    const waiting: Entry[] = [];
+    const values: unknown[] = [];
+    batch.forEach((entry, i) => {
+      if (results[i] instanceof Problem) {
+        entry.reject(results[i]);
+      } else if (entry.durable) {
+        waiting.push(entry);
+        values.push(results[i]);
+      } else {
+        entry.resolve(results[i]);
+      }
+    });
+    this.onCommit();
+    if (changes.length > 0) for (const listener of this.listeners) listener(changes);
+    if (waiting.length === 0) return;
+    this.durability.sync().then(
+      () => waiting.forEach((entry, i) => entry.resolve(values[i])),
+      (error: unknown) => {
+        const problem = this.judge(error);
+        for (const entry of waiting) entry.reject(problem);
+      },
+    );
+  }
+
+  /** Turns a fault of the disk into `unavailable`; a Problem of a rule, or a defect, stays what it is. */
+  private judge(error: unknown): unknown {
+    if (error instanceof Problem || !(error instanceof Error) || !("code" in error)) return error;
+    const code = String(error.code);
+    if (code.startsWith("SQLITE_") && !DISK_FAULTS.test(code)) return error;
+    this.failed(`the database cannot be written: ${error.message} (${code})`);
+    return new Problem(
+      "unavailable",
+      "The store cannot promise durability at the moment. Nothing was acknowledged; try again later.",
+      {
+        headers: { "Retry-After": "5" },
+        cause: error,
+      },
+    );
+  }
+}
