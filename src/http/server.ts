@@ -105,6 +105,7 @@ const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_MS = 65_000;
 
 export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<Listener> {
+  const answer = getRequestListener(app.fetch);
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -112,7 +113,7 @@ export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: 5_000,
     },
-    getRequestListener(app.fetch),
+    (incoming, outgoing) => void answer(incoming, outgoing),
   );
   return new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -14,18 +14,18 @@ interface Shape {
 
 /** What a field takes, seen through optional, nullable and its checks. */
 export function kindOfField(schema: v.GenericSchema): FieldKind {
-  return kind(core(schema as unknown as Shape));
+  return kind(core(schema));
 }
 
 /** What the items of an array field take. */
 export function kindOfItems(schema: v.GenericSchema): FieldKind {
-  const { item } = core(schema as unknown as Shape);
+  const { item } = core(schema);
   return item === undefined ? "string" : kind(core(item));
 }
 
 /** The values that a field is limited to, if it is. */
 export function choicesOfField(schema: v.GenericSchema): readonly string[] | null {
-  const shape = core(schema as unknown as Shape);
+  const shape = core(schema);
   const list = shape.type === "array" && shape.item !== undefined ? core(shape.item) : shape;
   return list.type === "picklist" && list.options !== undefined ? list.options.map(String) : null;
 }

@@ -1,43 +1,19 @@
 /** What Errand can do with jobs. */
 import * as v from "valibot";
-import { parseTime } from "../base/clock.ts";
 import { durationMs } from "../base/duration.ts";
 import { Problem } from "../base/errors.ts";
 import { type JobDetail, STATUSES } from "../jobs/job.ts";
 import { approve, cancel, FINAL, reject, retry } from "../jobs/lifecycle.ts";
 import { viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
-import type { Enqueued, JobFilter, Rule } from "../store/store.ts";
+import type { Enqueued, Rule } from "../store/store.ts";
 import * as field from "./fields.ts";
+import { filterFields, filterOf } from "./job-filter.ts";
 import { checkWork, jobFields, newJob, urlsOf } from "./job-input.ts";
 import { attempt, job, listedJob, pageOf } from "./job-output.ts";
 import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
 import { refuseBlocked } from "./targets.ts";
 
 const jobId = field.id("a job");
-
-const filterFields = {
-  queue: v.optional(field.queueName),
-  schedule_id: v.optional(field.id("the schedule that made the jobs")),
-  tag: v.optional(field.text(1, 64, "A tag that the jobs have.")),
-  url_contains: v.optional(field.text(1, 255, "A part of the URL.")),
-  created_after: v.optional(field.time),
-  created_before: v.optional(field.time),
-};
-
-type FilterFields = v.InferOutput<ReturnType<typeof field.closed<typeof filterFields>>>;
-
-function filterOf(fields: FilterFields): JobFilter {
-  return {
-    queue: fields.queue,
-    scheduleId: fields.schedule_id,
-    tag: fields.tag,
-    urlContains: fields.url_contains,
-    createdAfter:
-      fields.created_after === undefined ? undefined : (parseTime(fields.created_after) ?? undefined),
-    createdBefore:
-      fields.created_before === undefined ? undefined : (parseTime(fields.created_before) ?? undefined),
-  };
-}
 
 const view = (context: Context) => (detail: JobDetail) => viewJob(detail, context.principal.scopes);
 
@@ -294,68 +270,7 @@ export const jobOperations: readonly Operation[] = [
     problems: ["not_found", "not_retryable"],
     run: (context, { id }) => change(context, id, (one, step) => retry(one, step, context.clock.now())),
   }),
-
-  bulk({
-    name: "jobs.retry_many",
-    path: "/v1/jobs/retry",
-    summary: "Retry every failed or cancelled job that the filters match",
-    effect: "write",
-    from: ["failed", "cancelled"],
-    rule: (context) => (one, step) => retry(one, step, context.clock.now()),
-  }),
-
-  bulk({
-    name: "jobs.cancel_many",
-    path: "/v1/jobs/cancel",
-    summary: "Cancel every pending or waiting job that the filters match",
-    effect: "destructive",
-    from: ["pending", "awaiting_approval"],
-    rule: (context) => (one) => cancel(one, context.clock.now()),
-  }),
 ];
-
-/** One rule for many jobs: the list's filters in the body, the number of jobs changed in the answer. */
-function bulk(definition: {
-  name: string;
-  path: string;
-  summary: string;
-  effect: "write" | "destructive";
-  from: readonly ("failed" | "cancelled" | "pending" | "awaiting_approval")[];
-  rule: (context: Context) => Rule;
-}): Operation {
-  const { name, path, summary, effect, from, rule } = definition;
-  return operation({
-    name,
-    summary,
-    scope: "write",
-    effect,
-    input: field.closed({
-      status: v.optional(
-        v.pipe(
-          v.array(v.picklist(from)),
-          v.description("Only jobs in these states; all of them by default."),
-        ),
-      ),
-      ...filterFields,
-    }),
-    output: v.object({
-      count: v.pipe(v.number(), v.integer(), v.description("How many jobs were changed.")),
-    }),
-    http: { method: "POST", path, status: 200 },
-    cli: null,
-    mcp: null,
-    async run(context, { status, ...filter }) {
-      const states = status === undefined || status.length === 0 ? from : status;
-      const count = await context.store.jobs.changeAll(
-        context.principal.tenant,
-        filterOf(filter),
-        states,
-        rule(context),
-      );
-      return { count };
-    },
-  });
-}
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -27,11 +27,14 @@ function comingTimes(schedule: FireTimes, afterMs: number, count: number): numbe
   return found;
 }
 
+// Croner looks for the end of a gap on the same day only; the difference is listed below.
+const endsItsGapOnTheNextDay: ReadonlySet<string> = new Set(["Pacific/Apia", "Asia/Pyongyang"]);
+
 describe("fire times, by other means", () => {
   it("are those that a walk over every minute finds, with their notes", (t) => {
     holds(
       t,
-      250,
+      150,
       fc.property(frequent, placesAndTimes, (expression, { timezone, nearMs }) => {
         const fromMs = Math.floor(nearMs / MINUTE_MS) * MINUTE_MS;
         const toMs = fromMs + 2.5 * DAY_MS;
@@ -95,7 +98,7 @@ describe("fire times, by other means", () => {
       t,
       400,
       fc.property(agreedWithCroner, placesAndTimes, ({ text }, { timezone, nearMs }) => {
-        if (checkCron(text) !== null || timezone === "Pacific/Apia") return;
+        if (checkCron(text) !== null || endsItsGapOnTheNextDay.has(timezone)) return;
         const croner = new Cron(text, {
           timezone,
           mode: "5-part",
@@ -162,6 +165,14 @@ describe("where Errand and croner differ", () => {
       after: "2011-12-30T09:59Z",
       errand: ["2011-12-30T10:00:00.000Z"],
       croner: ["2011-12-30T11:00:00.000Z"],
+    },
+    {
+      why: "so is one that ends at midnight",
+      cron: "45 23 * * *",
+      zone: "Asia/Pyongyang",
+      after: "2018-05-04T00:00Z",
+      errand: ["2018-05-04T15:00:00.000Z"],
+      croner: ["2018-05-05T14:45:00.000Z"],
     },
     {
       why: "a day field that starts with an asterisk leaves the choice to the other one, as in vixie cron",

@@ -126,18 +126,16 @@ export function accountCommands(parts: Parts): AccountStore {
         .orderBy(desc(apiKeys.id))
         .limit(page.limit + 1)
         .all();
-      const items = rows
-        .slice(0, page.limit)
-        .map(
-          ({ id, name, hint, scopes, createdAt }): ApiKey => ({
-            id,
-            ...tenant,
-            name,
-            hint,
-            scopes,
-            createdAt,
-          }),
-        );
+      const items = rows.slice(0, page.limit).map(
+        ({ id, name, hint, scopes, createdAt }): ApiKey => ({
+          id,
+          ...tenant,
+          name,
+          hint,
+          scopes,
+          createdAt,
+        }),
+      );
       return { items, nextCursor: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
     },
 

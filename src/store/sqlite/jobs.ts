@@ -11,7 +11,7 @@ import type { Directory } from "./directory.ts";
 import type { InsertJob } from "./insert.ts";
 import type { OnceWriter } from "./once.ts";
 import type { JobReader } from "./read.ts";
-import { type JobRow, type Rows } from "./rows.ts";
+import type { JobRow, Rows } from "./rows.ts";
 import type { WriteTransition } from "./transition.ts";
 import type { Transaction, Writer } from "./writer.ts";
 
