@@ -8,11 +8,12 @@ const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** Frames (pages) that may be left to copy while nobody writes: a few milliseconds. More is copied beforehand. */
 const RESTART_FRAMES = 256;
 const MAX_ROUNDS = 5;
-/** The size of the log is looked at once in so many commits. */
+/** The size of the log is looked at once in so many commits, more rarely after a try that another process stood in the way of. */
 const COMMITS_A_LOOK = 16;
+const COMMITS_AFTER_BUSY = 1_024;
 
 export class Checkpointer {
-  private commits = 0;
+  private commitsToLook = COMMITS_A_LOOK;
   private running: Promise<void> | null = null;
   private readonly walFd: number;
   private readonly writer: Writer;
@@ -36,7 +37,8 @@ export class Checkpointer {
     }
     // The log can only begin afresh in a moment without a writer. Holding the writers here keeps the loop from
     // waiting for a lock in a system call.
-    await this.writer.exclusively(() => this.thread.ask("restart"));
+    const { frames } = await this.writer.exclusively(() => this.thread.ask("restart"));
+    if (frames > 0) this.commitsToLook = COMMITS_AFTER_BUSY;
   }
 
   async close(): Promise<void> {
@@ -45,8 +47,9 @@ export class Checkpointer {
   }
 
   private afterCommit(): void {
-    this.commits += 1;
-    if (this.running !== null || this.commits % COMMITS_A_LOOK !== 0) return;
+    this.commitsToLook -= 1;
+    if (this.running !== null || this.commitsToLook > 0) return;
+    this.commitsToLook = COMMITS_A_LOOK;
     if (fstatSync(this.walFd).size < CHECKPOINT_BYTES) return;
     this.running = this.run()
       .catch(this.onFailure)

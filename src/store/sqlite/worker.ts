@@ -17,7 +17,10 @@ export interface WorkerReply {
 }
 
 const { file, addon } = workerData as { file: string; addon: string };
-const db = new Database(file, { nativeBinding: addon, timeout: 10_000 });
+/** Writers are held while the log is begun afresh, so it must not wait for a reader in another process: the next try will do. */
+const BUSY_TIMEOUT_MS = 10;
+
+const db = new Database(file, { nativeBinding: addon, timeout: BUSY_TIMEOUT_MS });
 db.pragma("synchronous = NORMAL");
 db.pragma("wal_autocheckpoint = 0");
 
