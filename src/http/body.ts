@@ -31,7 +31,9 @@ function collect(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
     });
     incoming.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     incoming.on("error", () => reject(cutOff()));
-    incoming.on("close", () => reject(cutOff()));
+    incoming.on("close", () => {
+      if (!incoming.complete) reject(cutOff());
+    });
   });
 }
 
