@@ -12,6 +12,9 @@ import type { OnceWriter } from "./once.ts";
 import { accounts, apiKeys, signingSecrets, tenants } from "./schema.ts";
 import type { Writer } from "./writer.ts";
 
+/** Keys remembered; more are looked up again. */
+const MAX_PRINCIPALS = 10_000;
+
 interface Parts {
   readonly db: Connection;
   readonly orm: BetterSQLite3Database;
@@ -27,7 +30,6 @@ export function accountCommands(parts: Parts): AccountStore {
     [string],
     { id: string; name: string; scopes: string; account_id: string; mode: Mode }
   >(
-    // Looked up at each request, so that a key revoked by whatever process stops working at once.
     `SELECT api_keys.id, name, scopes, account_id, mode FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant
      WHERE hash = ?`,
   );
@@ -70,19 +72,37 @@ export function accountCommands(parts: Parts): AccountStore {
     orm.insert(apiKeys).values({ id, tenant: tenantId, hash, name, hint, scopes, createdAt }).run();
   }
 
+  /** Keys that were valid when they were last looked up. What changes them empties it: see {@link forgetIfChanged}. */
+  const principals = new Map<string, Principal>();
+  const dataVersion = db.prepare<[], number>("PRAGMA data_version").pluck();
+  let versionSeen = dataVersion.get();
+
+  /** Another process wrote to the file (https://sqlite.org/pragma.html#pragma_data_version): it may have revoked a key. */
+  function forgetIfChanged(): void {
+    const version = dataVersion.get();
+    if (version === versionSeen && principals.size < MAX_PRINCIPALS) return;
+    versionSeen = version;
+    principals.clear();
+  }
+
   /** Each delivery is signed, so the opened secrets are remembered until one is added or runs out. */
   const opened = new Map<string, readonly SigningSecret[]>();
 
   return {
     async authenticate(keyHash): Promise<Principal | null> {
+      forgetIfChanged();
+      const known = principals.get(keyHash);
+      if (known !== undefined) return known;
       const row = principal.get(keyHash);
       if (row === undefined) return null;
-      return {
+      const found: Principal = {
         tenant: { accountId: row.account_id, mode: row.mode },
         keyId: row.id,
         keyName: row.name,
         scopes: JSON.parse(row.scopes) as Scope[],
       };
+      principals.set(keyHash, found);
+      return found;
     },
 
     create(account, keys, secrets) {
@@ -139,15 +159,14 @@ export function accountCommands(parts: Parts): AccountStore {
       return { items, nextCursor: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
     },
 
-    revokeKey(tenant, id) {
+    async revokeKey(tenant, id) {
       const tenantId = directory.existingTenantId(tenant);
-      return writer.write(
-        () =>
-          orm
-            .delete(apiKeys)
-            .where(and(eq(apiKeys.tenant, tenantId), eq(apiKeys.id, id)))
-            .run().changes > 0,
-      );
+      const mine = and(eq(apiKeys.tenant, tenantId), eq(apiKeys.id, id));
+      const revoked = await writer.write(() => {
+        principals.clear();
+        return orm.delete(apiKeys).where(mine).run().changes > 0;
+      });
+      return revoked;
     },
 
     async signingSecrets(tenant: Tenant, now: number) {
