@@ -49,7 +49,7 @@ export async function closeAttempts(t: TestContext): Promise<void> {
 /** A sender of the test's own, which is closed after it. */
 export function attempts(t: TestContext, rules: EgressRules = OPEN_RULES, lookup?: Lookup): Attempts {
   const sender: Sender = createSender(rules, systemClock, lookup);
-  const close = (): Promise<void> => within(1_000, sender.close());
+  const close = (): Promise<void> => within(5_000, sender.close());
   closers.set(t, [...(closers.get(t) ?? []), close]);
   t.after(close);
   return {
