@@ -57,7 +57,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     log,
     notReady: () => (stopping ? STOPPING : store.trouble()),
   });
-  const listener = await listen(app, config.host, config.port).catch(async (error: unknown) => {
+  const listener = await listen(app, config, clock).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });

@@ -1,4 +1,5 @@
 /** What happened, as it happens: the feed behind `GET /v1/events`, and those who wait for the end of a job. */
+import { randomBytes } from "node:crypto";
 import { type Tenant, tenantKey } from "../base/tenant.ts";
 import type { JobStatus } from "../jobs/job.ts";
 import { FINAL } from "../jobs/lifecycle.ts";
@@ -26,11 +27,14 @@ const JOB_EVENT: Record<JobStatus, string> = {
 };
 
 export class Feed {
+  /** Marks the positions of this process: those of another one, before a restart, mean nothing here. */
+  readonly boot = randomBytes(6).toString("hex");
+  private isClosed = false;
   private readonly kept: FeedEvent[] = [];
   /** Where the events that still count begin in `kept`, which is cut only now and then. */
   private start = 0;
   private next = 1;
-  private readonly listeners = new Map<string, Set<(event: FeedEvent) => void>>();
+  private readonly listeners = new Map<string, Set<() => void>>();
   private readonly waiters = new Map<string, Set<() => void>>();
   private readonly unsubscribe: () => void;
 
@@ -38,10 +42,17 @@ export class Feed {
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
   }
 
+  /** Everyone who listens or waits is woken a last time. */
   close(): void {
+    this.isClosed = true;
     this.unsubscribe();
     for (const waiting of this.waiters.values()) for (const wake of waiting) wake();
     this.waiters.clear();
+    for (const listening of this.listeners.values()) for (const wake of [...listening]) wake();
+  }
+
+  get closed(): boolean {
+    return this.isClosed;
   }
 
   /** The position of the newest event. */
@@ -49,18 +60,35 @@ export class Feed {
     return this.next - 1;
   }
 
-  /** Events of the tenant after `position`, or null when some of those are no longer kept. */
-  since(tenant: Tenant, position: number): readonly FeedEvent[] | null {
-    const oldest = this.kept[this.start]?.position ?? this.next;
-    if (position < oldest - 1 || position > this.position) return null;
-    const key = tenantKey(tenant);
-    return this.kept
-      .slice(this.start)
-      .filter((event) => event.position > position && tenantKey(event.change.tenant) === key);
+  /** Whether every event after `position` is still there to be read. */
+  keeps(position: number): boolean {
+    return position >= this.oldest - 1 && position <= this.position;
   }
 
-  listen(tenant: Tenant, listener: (event: FeedEvent) => void): () => void {
-    return addTo(this.listeners, tenantKey(tenant), listener);
+  /**
+   * Up to `limit` events of the tenant after `position`, and the position to go on from; null when some of those are no
+   * longer kept. A reader that is slow costs nothing: it reads later, or too late.
+   */
+  read(
+    tenant: Tenant,
+    position: number,
+    limit: number,
+  ): { events: readonly FeedEvent[]; position: number } | null {
+    if (!this.keeps(position)) return null;
+    const events: FeedEvent[] = [];
+    for (let i = this.start + position + 1 - this.oldest; i < this.kept.length; i += 1) {
+      const event = this.kept[i]!;
+      const { accountId, mode } = event.change.tenant;
+      if (accountId !== tenant.accountId || mode !== tenant.mode) continue;
+      events.push(event);
+      if (events.length === limit) return { events, position: event.position };
+    }
+    return { events, position: this.position };
+  }
+
+  /** Calls `wake` after each commit with events of the tenant, and when the feed is closed; the answer stops that. */
+  listen(tenant: Tenant, wake: () => void): () => void {
+    return addTo(this.listeners, tenantKey(tenant), wake);
   }
 
   /** Calls `wake` once the job has ended, or the feed is closed; the answer stops waiting. Costs nothing meanwhile. */
@@ -68,14 +96,19 @@ export class Feed {
     return addTo(this.waiters, jobId, wake);
   }
 
+  private get oldest(): number {
+    return this.kept[this.start]?.position ?? this.next;
+  }
+
   private hear(changes: readonly Change[]): void {
+    const tenants = new Set<string>();
     for (const change of changes) {
       if (change.kind === "lane" || change.kind === "queue") continue;
-      const event: FeedEvent = { position: this.next++, type: typeOf(change), change };
-      this.keep(event);
-      for (const listener of this.listeners.get(tenantKey(change.tenant)) ?? []) listener(event);
+      this.keep({ position: this.next++, type: typeOf(change), change });
+      tenants.add(tenantKey(change.tenant));
       if (change.kind === "job" && FINAL.has(change.status)) this.wake(change.jobId);
     }
+    for (const key of tenants) for (const wake of this.listeners.get(key) ?? []) wake();
   }
 
   private keep(event: FeedEvent): void {

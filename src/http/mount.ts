@@ -1,5 +1,6 @@
 /** Makes a route of each operation: its path, its input, its answer. The only place where REST meets the operations. */
 import { createHash } from "node:crypto";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Hono, Context as HonoContext } from "hono";
 import { Problem } from "../base/errors.ts";
 import { JsonFault, parseJson, stringify } from "../base/json.ts";
@@ -11,11 +12,13 @@ import {
   pathNames,
   Replay,
   type Services,
+  Stream,
 } from "../operations/operation.ts";
 import type { StoredAnswer } from "../store/store.ts";
 import { authenticate, requireScope } from "./auth.ts";
 import { readBody } from "./body.ts";
 import type { HttpEnv } from "./env.ts";
+import { EVENT_STREAM, writeEvents } from "./events.ts";
 
 /** Values whose bytes are kept as they came. */
 export const RAW_PLACES = new Set([
@@ -58,6 +61,7 @@ async function answer(c: HonoContext<HttpEnv>, operation: Operation, services: S
   const idempotency = operation.creates === true ? idempotencyOf(c, operation, given) : null;
   const context = { ...services, principal, idempotency, signal: c.req.raw.signal };
   const output = await operation.run(context, input);
+  if (output instanceof Stream) return stream(c, output, services);
   return output instanceof Replay
     ? respond(output.answer, { "Idempotency-Replayed": "true" })
     : respond(answerOf(operation, output));
@@ -76,12 +80,22 @@ function respond({ status, headers, body }: StoredAnswer, more: Record<string, s
   return new Response(body, { status, headers: { "content-type": JSON_TYPE, ...headers, ...more } });
 }
 
+function stream(c: HonoContext<HttpEnv>, output: Stream, { clock }: Services): Response {
+  if (c.req.method === "HEAD") return new Response(null, { headers: { "content-type": EVENT_STREAM } });
+  writeEvents(output, c.env.outgoing, clock);
+  return RESPONSE_ALREADY_SENT;
+}
+
 /** Path parameters, query and body as one flat object, not yet checked. */
 async function givenInput(c: HonoContext<HttpEnv>, operation: Operation, maxBytes: number): Promise<unknown> {
   const path = c.req.param() as Record<string, string>;
   const query = queryOf(c);
   const hasBody = operation.http.method !== "GET" && operation.http.method !== "DELETE";
-  if (!hasBody) return { ...coerceFields(operation.input, query), ...path };
+  if (!hasBody) {
+    const lastEventId = operation.streams === true ? c.req.header("last-event-id") : undefined;
+    const resumed = lastEventId === undefined ? {} : { last_event_id: lastEventId };
+    return { ...coerceFields(operation.input, query), ...resumed, ...path };
+  }
   const unknown = [...query.keys()].map((name) => ({
     pointer: `/${name}`,
     detail: "is not a query parameter of this request",

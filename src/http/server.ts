@@ -95,16 +95,24 @@ function unavailable(detail: string): Problem {
 
 export interface Listener {
   readonly port: number;
-  /** Takes no new connection and resolves when the open requests are answered. */
+  /** Takes no new connection and resolves when the open requests are answered, or cut off after {@link CLOSE_MS}. */
   close(): Promise<void>;
 }
+
+/** A stop wakes all who wait for something, so that an answer still open after this is one that nobody reads. */
+const CLOSE_MS = 5_000;
 
 /** Slow clients are cut off by these; Node's defaults are for a server behind a proxy. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_MS = 65_000;
 
-export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<Listener> {
+export function listen(
+  app: Hono<HttpEnv>,
+  { host, port }: { readonly host: string; readonly port: number },
+  clock: Clock,
+): Promise<Listener> {
+  let closing = false;
   const answer = getRequestListener(app.fetch);
   const server = createServer(
     {
@@ -115,6 +123,10 @@ export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<
     },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
+  server.on("request", (_, outgoing) => {
+    // A kept-alive connection would hold the close up until it times out: each goes with its last answer.
+    outgoing.once("close", () => closing && setImmediate(() => server.closeIdleConnections()));
+  });
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => {
@@ -124,8 +136,12 @@ export function listen(app: Hono<HttpEnv>, host: string, port: number): Promise<
         port: typeof address === "object" && address !== null ? address.port : port,
         close: () =>
           new Promise<void>((done) => {
-            server.close(() => done());
-            server.closeIdleConnections();
+            closing = true;
+            const cancel = clock.timer(CLOSE_MS, () => server.closeAllConnections());
+            server.close(() => {
+              cancel();
+              done();
+            });
           }),
       });
     });

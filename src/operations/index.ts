@@ -1,5 +1,6 @@
 /** What Errand can do: the one list that every door is made from. */
 import { accountOperations } from "./account.ts";
+import { eventOperations } from "./events.ts";
 import { jobOperations } from "./jobs.ts";
 import { bulkOperations } from "./jobs-bulk.ts";
 import type { Operation } from "./operation.ts";
@@ -10,4 +11,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...bulkOperations,
   ...scheduleOperations,
   ...accountOperations,
+  ...eventOperations,
 ];

@@ -40,6 +40,25 @@ export class Replay {
   }
 }
 
+/** One of many outputs. `id` says where it stands: given back as `last_event_id`, a later stream goes on after it. */
+export interface StreamItem {
+  readonly id: string;
+  readonly type: string;
+  readonly data: unknown;
+}
+
+/** In place of an output: outputs that go on coming until the caller or the service is gone. */
+export abstract class Stream {
+  /** Where the stream stands: the id to go on from when nothing more was read. */
+  abstract readonly id: string;
+  /** True when the service stops; nothing more comes. */
+  abstract readonly ended: boolean;
+  /** What has come since the last read, at most `limit` items; null when the reader was too slow and items were lost. */
+  abstract read(limit: number): readonly StreamItem[] | null;
+  /** Calls `wake` when there is something to read, or the stream has ended; the answer stops that. */
+  abstract listen(wake: () => void): () => void;
+}
+
 /** Runs a command of the store once per idempotency key; `view` turns its value into the operation's output. */
 export async function onceOnly<T, O>(
   context: Context,
@@ -99,13 +118,18 @@ export interface Operation<I extends InputSchema = InputSchema, O extends v.Gene
   } | null;
   /** The tool's name; null where an agent has no use for it. */
   readonly mcp: string | null;
+  /** Its outputs are a stream that does not end by itself; `run` answers a {@link Stream} of them. */
+  readonly streams?: true;
   /** It creates something, and so takes an Idempotency-Key. */
   readonly creates?: true;
   /** Errors besides those that every operation can answer. */
   readonly problems?: readonly ProblemCode[];
   /** An input that works, for the API reference. */
   readonly example?: Readonly<Record<string, unknown>>;
-  readonly run: (context: Context, input: v.InferOutput<I>) => Promise<Unchanging<v.InferOutput<O>> | Replay>;
+  readonly run: (
+    context: Context,
+    input: v.InferOutput<I>,
+  ) => Promise<Unchanging<v.InferOutput<O>> | Replay | Stream>;
 }
 
 /** Keeps the types of one operation together; the list itself does not need them. */

@@ -1,0 +1,149 @@
+/** What happens to the jobs and schedules of an account, as it happens. */
+import * as v from "valibot";
+import { formatTime } from "../base/clock.ts";
+import type { Tenant } from "../base/tenant.ts";
+import type { Feed, FeedEvent } from "../engine/events.ts";
+import { STATUSES } from "../jobs/job.ts";
+import * as field from "./fields.ts";
+import { timeOrNull, timeOut } from "./job-output.ts";
+import { type Operation, operation, Stream, type StreamItem } from "./operation.ts";
+
+const described = <const T extends v.GenericSchema>(schema: T, text: string) =>
+  v.pipe(schema, v.description(text));
+
+const jobEvent = v.object({
+  type: v.picklist([
+    "job.created",
+    "job.pending",
+    "job.started",
+    "job.completed",
+    "job.failed",
+    "job.cancelled",
+    "job.awaiting_approval",
+  ]),
+  at: timeOut,
+  job_id: v.string(),
+  status: v.picklist(STATUSES),
+  previous: described(v.nullable(v.picklist(STATUSES)), "The state before; null when the job was created."),
+  queue: v.string(),
+  schedule_id: v.optional(described(v.string(), "Only on jobs made by a schedule.")),
+});
+
+const scheduleEvent = v.object({
+  type: v.picklist([
+    "schedule.created",
+    "schedule.updated",
+    "schedule.deleted",
+    "schedule.fired",
+    "schedule.missed",
+    "schedule.skipped",
+  ]),
+  at: timeOut,
+  schedule_id: v.string(),
+  next_run_at: timeOrNull,
+});
+
+const reset = v.object({
+  type: described(v.literal("reset"), "Events may be missing here: list what you follow again."),
+  at: timeOut,
+});
+
+export const eventOperations: readonly Operation[] = [
+  operation({
+    name: "events.stream",
+    summary: "Follow what happens to jobs and schedules, as Server-Sent Events",
+    description:
+      "Each event has an id; a reader that comes back with it as Last-Event-ID misses nothing. Where that cannot be " +
+      "promised, because the id is too old or the service was restarted since, the first event is `reset`. A comment " +
+      "every 15 seconds shows that the connection lives. A reader too slow for its events is disconnected.",
+    scope: "read",
+    effect: "read",
+    input: field.closed({
+      last_event_id: v.optional(
+        described(v.string(), "The id to go on after. The header Last-Event-ID says the same, and counts."),
+      ),
+    }),
+    output: v.pipe(v.variant("type", [jobEvent, scheduleEvent, reset]), v.title("Event")),
+    http: { method: "GET", path: "/v1/events", status: 200 },
+    cli: null,
+    mcp: null,
+    streams: true,
+    async run({ feed, clock, principal }, { last_event_id: lastId }) {
+      return new EventStream(feed, principal.tenant, lastId, formatTime(clock.now()));
+    },
+  }),
+];
+
+/** A reader of the feed: nothing but a place in it, so that a thousand slow ones hold no memory. */
+class EventStream extends Stream {
+  private readonly feed: Feed;
+  private readonly tenant: Tenant;
+  private position: number;
+  /** What the next read begins with: word that events may be missing. */
+  private first: readonly StreamItem[] = [];
+
+  constructor(feed: Feed, tenant: Tenant, lastId: string | undefined, at: string) {
+    super();
+    this.feed = feed;
+    this.tenant = tenant;
+    const known = lastId === undefined ? null : positionOf(lastId, feed);
+    this.position = known ?? feed.position;
+    if (lastId !== undefined && known === null)
+      this.first = [{ id: this.id, type: "reset", data: { type: "reset", at } }];
+  }
+
+  get id(): string {
+    return idOf(this.feed, this.position);
+  }
+
+  get ended(): boolean {
+    return this.feed.closed;
+  }
+
+  read(limit: number): readonly StreamItem[] | null {
+    const { first } = this;
+    this.first = [];
+    if (first.length > 0) return first;
+    const read = this.feed.read(this.tenant, this.position, limit);
+    if (read === null) return null;
+    this.position = read.position;
+    return read.events.map((event) => ({
+      id: idOf(this.feed, event.position),
+      type: event.type,
+      data: viewEvent(event),
+    }));
+  }
+
+  listen(wake: () => void): () => void {
+    return this.feed.listen(this.tenant, wake);
+  }
+}
+
+function idOf(feed: Feed, position: number): string {
+  return `${feed.boot}-${position}`;
+}
+
+/** The position that an id stands for, or null when events after it may be gone. */
+function positionOf(id: string, feed: Feed): number | null {
+  const [boot, digits] = id.split("-");
+  if (boot !== feed.boot || digits === undefined || !/^\d{1,15}$/.test(digits)) return null;
+  const position = Number(digits);
+  return feed.keeps(position) ? position : null;
+}
+
+function viewEvent({ type, change }: FeedEvent) {
+  const at = formatTime(change.at);
+  if (change.kind === "schedule") {
+    const next = change.nextRunAt === null ? null : formatTime(change.nextRunAt);
+    return { type, at, schedule_id: change.scheduleId, next_run_at: next };
+  }
+  return {
+    type,
+    at,
+    job_id: change.jobId,
+    status: change.status,
+    previous: change.previous,
+    queue: change.queue,
+    ...(change.scheduleId === null ? {} : { schedule_id: change.scheduleId }),
+  };
+}
