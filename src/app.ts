@@ -8,6 +8,7 @@ import { createSender } from "./delivery/send.ts";
 import { Engine } from "./engine/engine.ts";
 import { Feed } from "./engine/events.ts";
 import { secretKey, seed } from "./first-boot.ts";
+import { Metrics } from "./http/metrics.ts";
 import { rateLimiter } from "./http/rate-limit.ts";
 import { createApp, listen, STOPPING } from "./http/server.ts";
 import { OPERATIONS } from "./operations/index.ts";
@@ -26,10 +27,12 @@ export interface RunningApp {
 export async function startApp(config: Config, clock: Clock = systemClock): Promise<RunningApp> {
   const log = createLogger(config.logLevel, config.logFormat ?? (process.stdout.isTTY ? "pretty" : "json"));
   const box = secretBox(secretKey(config.dataDir, config.secretKey));
+  const metrics = config.metrics === "off" ? null : new Metrics(VERSION);
   const store = openStore({
     folder: config.dataDir,
     box,
     clock,
+    onSync: (durationMs) => metrics?.onSync(durationMs),
     onFailure: (what, error) => log.error({ err: error }, `${what} failed`),
   });
   const seededKey = await seed(store, config.dataDir, config.testKey, clock.now());
@@ -43,6 +46,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     });
   let rules = egress(config.port);
   let stopping = false;
+  const notReady = () => (stopping ? STOPPING : store.trouble());
   const app = createApp({
     operations: OPERATIONS,
     services: {
@@ -55,7 +59,9 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     limitRate: rateLimiter({ perSecond: config.rateLimit, burst: 2 * config.rateLimit }, clock),
     clock,
     log,
-    notReady: () => (stopping ? STOPPING : store.trouble()),
+    version: VERSION,
+    metrics,
+    notReady,
   });
   const listener = await listen(app, config, clock).catch(async (error: unknown) => {
     await store.close();
@@ -73,6 +79,12 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     version: VERSION,
     limits: { total: config.concurrency, perOrigin: config.originConcurrency },
     retentionMs: config.retentionMs,
+    onAttempt: (claim, outcome) => metrics?.onAttempt(claim, outcome),
+  });
+  metrics?.watch({
+    figures: () => store.maintenance.figures(),
+    depth: () => engine.depth,
+    isReady: () => notReady() === null,
   });
   await engine.start();
   log.info({ version: VERSION, port: listener.port, data: config.dataDir }, "Errand is listening");
@@ -89,6 +101,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
       await closed;
       await sender.close();
       await store.close();
+      metrics?.close();
     },
   };
 }

@@ -48,7 +48,7 @@ export class Feed {
     this.unsubscribe();
     for (const waiting of this.waiters.values()) for (const wake of waiting) wake();
     this.waiters.clear();
-    for (const listening of this.listeners.values()) for (const wake of [...listening]) wake();
+    for (const listening of this.listeners.values()) for (const wake of listening) wake();
   }
 
   get closed(): boolean {

@@ -8,9 +8,11 @@ import { newId } from "../base/ids.ts";
 import type { Logger } from "../base/log.ts";
 import type { Operation, Services } from "../operations/operation.ts";
 import type { HttpEnv } from "./env.ts";
+import type { Metrics } from "./metrics.ts";
 import { mountOperations } from "./mount.ts";
 import { problemResponse } from "./problem.ts";
 import type { RateLimiter } from "./rate-limit.ts";
+import { mountReference } from "./reference.ts";
 
 export interface HttpParts {
   readonly operations: readonly Operation[];
@@ -18,6 +20,9 @@ export interface HttpParts {
   readonly limitRate: RateLimiter;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly version: string;
+  /** Null where they are switched off. */
+  readonly metrics: Metrics | null;
   /** Null when the service can do its work; else a sentence that says why not. */
   readonly notReady: () => string | null;
 }
@@ -33,7 +38,7 @@ const SAFE_HEADERS = [
 ] as const;
 
 export function createApp(parts: HttpParts): Hono<HttpEnv> {
-  const { operations, services, limitRate, clock, log, notReady } = parts;
+  const { operations, services, limitRate, clock, log, metrics, notReady, version } = parts;
   const app = new Hono<HttpEnv>();
 
   app.use(async function identify(c, next) {
@@ -74,6 +79,14 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
     return reason === null ? c.json({ status: "ready" }) : c.json({ status: "not_ready", reason }, 503);
   });
 
+  if (metrics !== null) {
+    app.get("/metrics", async (c) => {
+      const { type, text } = await metrics.render();
+      return c.body(text, 200, { "content-type": type });
+    });
+  }
+
+  mountReference(app, operations, version);
   mountOperations(app, operations, services);
 
   app.notFound((c) =>

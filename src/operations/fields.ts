@@ -23,7 +23,7 @@ export function duration(minMs: number, maxMs: number, range: string) {
       const ms = parseDuration(text);
       return ms !== null && ms >= minMs && ms <= maxMs;
     }, `has to be a whole number and a unit (s, m, h, d), such as "30s" or "5m", ${range}`),
-    v.metadata({ examples: ["30s"] }),
+    v.metadata({ examples: ["30s"], pattern: "^\\d{1,9}[smhd]$" }),
     v.description(`A duration: a whole number and one unit of s, m, h, d; ${range}.`),
   );
 }
@@ -42,6 +42,7 @@ export const time = v.pipe(
     `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z"`,
   ),
   v.description("A time as in RFC 3339. Errand answers in UTC with milliseconds."),
+  v.metadata({ format: "date-time", examples: ["2026-11-21T09:00:00Z"] }),
 );
 
 export const url = v.pipe(
@@ -50,7 +51,8 @@ export const url = v.pipe(
     const fault = dataset.typed ? urlFault(dataset.value) : null;
     if (fault !== null) addIssue({ message: fault });
   }),
-  v.description("An absolute http or https URL of up to 2,048 characters, without user name and password."),
+  v.description("An absolute http or https URL, without user name and password."),
+  v.metadata({ format: "uri", maxLength: 2_048, examples: ["https://example.com/hook"] }),
 );
 
 const MAX_URL = 2_048;

@@ -30,25 +30,42 @@ const targetFields = {
   payload: v.optional(field.payload),
 };
 
+const requiresApproval = v.pipe(v.boolean(), v.description("It waits until somebody approves it."));
+
 const stepFields = field.closed({
   name: v.optional(field.text(1, 64, "Unique in the job; step_1, step_2 … by default.")),
   url: field.url,
   ...targetFields,
   ...ruleFields,
   delay: v.optional(field.delay),
-  requires_approval: v.optional(v.boolean()),
+  requires_approval: v.optional(requiresApproval),
 });
 
 /** Fields that a job and a schedule have in common: what is to be done. */
 export const workFields = {
-  url: v.optional(field.url),
+  url: v.optional(
+    v.pipe(
+      field.url,
+      v.description("What to call: an absolute http or https URL. Required unless there are steps."),
+    ),
+  ),
   ...targetFields,
   ...ruleFields,
   queue: v.optional(field.queueName),
   tags: v.optional(field.tags),
-  requires_approval: v.optional(v.boolean()),
-  approval_timeout: v.optional(field.approvalTimeout),
-  callback_url: v.optional(field.url),
+  requires_approval: v.optional(requiresApproval),
+  approval_timeout: v.optional(
+    v.pipe(
+      field.approvalTimeout,
+      v.description("Nobody approved it in this time: it is rejected by `system`."),
+    ),
+  ),
+  callback_url: v.optional(
+    v.pipe(
+      field.url,
+      v.description("Told how the job ended, by a signed POST with five attempts of its own."),
+    ),
+  ),
   steps: v.optional(
     v.pipe(
       v.array(stepFields),

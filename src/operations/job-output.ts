@@ -6,7 +6,14 @@ import { ERROR_CODES } from "../jobs/outcome.ts";
 
 const described = <const T extends v.GenericSchema>(schema: T, text: string) =>
   v.pipe(schema, v.description(text));
-export const timeOut = described(v.string(), "RFC 3339, UTC, milliseconds.");
+/** A schema with a title is described once, under it, in the API reference. */
+const titled = <const T extends v.GenericSchema>(title: string, schema: T) => v.pipe(schema, v.title(title));
+
+export const timeOut = v.pipe(
+  v.string(),
+  v.description("RFC 3339, UTC, milliseconds."),
+  v.metadata({ format: "date-time" }),
+);
 export const timeOrNull = v.nullable(timeOut);
 const textOrNull = v.nullable(v.string());
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -36,22 +43,25 @@ const rules = {
 
 const method = v.picklist(METHODS);
 
-export const step = v.object({
-  name: v.string(),
-  status: v.picklist(STATUSES),
-  url: v.string(),
-  method,
-  payload: described(json, "Null: the response of the step before."),
-  headers: v.record(v.string(), v.string()),
-  ...rules,
-  delay: textOrNull,
-  requires_approval: v.boolean(),
-  approved_at: timeOrNull,
-  attempts: count,
-  ...response,
-  duration_ms: countOrNull,
-  last_error: textOrNull,
-});
+export const step = titled(
+  "Step",
+  v.object({
+    name: v.string(),
+    status: v.picklist(STATUSES),
+    url: v.string(),
+    method,
+    payload: described(json, "Null: the response of the step before."),
+    headers: v.record(v.string(), v.string()),
+    ...rules,
+    delay: textOrNull,
+    requires_approval: v.boolean(),
+    approved_at: timeOrNull,
+    attempts: count,
+    ...response,
+    duration_ms: countOrNull,
+    last_error: textOrNull,
+  }),
+);
 
 const listed = {
   id: v.string(),
@@ -104,26 +114,32 @@ const listed = {
   ),
 };
 
-export const listedJob = v.object(listed);
+export const listedJob = titled("ListedJob", v.object(listed));
 
-export const job = v.object({
-  ...listed,
-  payload: json,
-  headers: v.record(v.string(), v.string()),
-  ...response,
-  steps: v.nullable(v.array(step)),
-});
+export const job = titled(
+  "Job",
+  v.object({
+    ...listed,
+    payload: json,
+    headers: v.record(v.string(), v.string()),
+    ...response,
+    steps: v.nullable(v.array(step)),
+  }),
+);
 
-export const attempt = v.object({
-  number: count,
-  step: described(textOrNull, "The step's name; null for a plain job."),
-  started_at: timeOut,
-  duration_ms: countOrNull,
-  ...response,
-  error: textOrNull,
-  error_code: v.nullable(v.picklist(ERROR_CODES)),
-  decision: described(v.string(), "A plain sentence: what happens next and why."),
-});
+export const attempt = titled(
+  "Attempt",
+  v.object({
+    number: count,
+    step: described(textOrNull, "The step's name; null for a plain job."),
+    started_at: timeOut,
+    duration_ms: countOrNull,
+    ...response,
+    error: textOrNull,
+    error_code: v.nullable(v.picklist(ERROR_CODES)),
+    decision: described(v.string(), "A plain sentence: what happens next and why."),
+  }),
+);
 
 export function pageOf<const T extends v.GenericSchema>(item: T) {
   return v.object({

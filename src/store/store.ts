@@ -149,6 +149,8 @@ export interface Claim {
   /** The store's own handle of the job. */
   readonly ref: number;
   readonly lane: Lane;
+  /** When the attempt was due. */
+  readonly dueAt: number;
   /** What a callback tells the end of; null for a job of a user. */
   readonly callbackOf: string | null;
   readonly payload: RawJson | null;

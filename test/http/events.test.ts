@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { HEARTBEAT_MS } from "../../src/http/events.ts";
 import { startTestApp, type TestApp, type TestAppOptions } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
-import { type EventReader, readEvents } from "../support/events.ts";
+import { type EventReader, type ReadOptions, readEvents } from "../support/events.ts";
 import { startTarget } from "../support/target.ts";
 
 async function start(t: TestContext, options?: TestAppOptions): Promise<TestApp> {
@@ -14,13 +14,14 @@ async function start(t: TestContext, options?: TestAppOptions): Promise<TestApp>
   return app;
 }
 
-async function read(t: TestContext, app: TestApp, options?: Parameters<typeof readEvents>[1]) {
+async function read(t: TestContext, app: TestApp, options?: ReadOptions) {
   const reader = await readEvents(app, options);
   t.after(() => reader.close());
   return reader;
 }
 
 const laterJob = { url: "http://127.0.0.1:9/", delay: "1h" };
+const thousandOf = (job: object) => Array.from({ length: 1_000 }, () => job);
 const typesOf = (reader: EventReader, jobId: string) =>
   reader.seen.filter(({ data }) => data["job_id"] === jobId).map(({ event }) => event);
 
@@ -118,8 +119,7 @@ test("a reader that was away for too many events is told so", async (t) => {
   await reader.untilText("\n\n");
   const lastId = reader.lastId();
   reader.close();
-  for (let i = 0; i < 11; i += 1)
-    await app.call("POST", "/v1/jobs/batch", { jobs: Array(1_000).fill(laterJob) });
+  for (let i = 0; i < 11; i += 1) await app.call("POST", "/v1/jobs/batch", { jobs: thousandOf(laterJob) });
   const back = await read(t, app, { headers: { "last-event-id": lastId } });
   await back.until(({ event }) => event === "reset");
 });
@@ -150,7 +150,7 @@ test("a reader that does not read holds no events up, and is disconnected", asyn
   const job = { ...laterJob, queue: "q".repeat(64) };
   let last = "";
   for (let i = 0; i < 25; i += 1) {
-    const { body } = await app.call("POST", "/v1/jobs/batch", { jobs: Array(1_000).fill(job) });
+    const { body } = await app.call("POST", "/v1/jobs/batch", { jobs: thousandOf(job) });
     last = body["data"].at(-1).id;
     await reader.until(({ data }) => data["job_id"] === last);
   }

@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { startApp } from "../../src/app.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import { type Config, readConfig } from "../../src/config.ts";
+import { assertConforms } from "./conforms.ts";
 
 export const TEST_KEY = "errand_test_0123456789abcdefghij0123456789";
+
+/** A longer answer holds hundreds of things that are all alike; to check each would take most of a test's time. */
+const LONG_ANSWER = 200_000;
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number;
@@ -20,7 +24,7 @@ export interface TestApp {
   readonly port: number;
   readonly folder: string;
   readonly key: string;
-  /** A call with the test key. `body` is sent as JSON, a string as it is. */
+  /** A call with the test key; its answer has to be one that the API description has. `body` is sent as JSON, a string as it is. */
   call<T = Record<string, any>>(
     method: string,
     path: string,
@@ -71,6 +75,8 @@ export async function startTestApp({
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
+    if (text.length < LONG_ANSWER)
+      assertConforms(method, path, { status: response.status, headers: response.headers, text });
     const isJson = /json/.test(response.headers.get("content-type") ?? "");
     return {
       status: response.status,

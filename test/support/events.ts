@@ -25,9 +25,15 @@ export interface EventReader {
   close(): void;
 }
 
+export interface ReadOptions {
+  readonly path?: string;
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export function readEvents(
   app: TestApp,
-  { path = "/v1/events", key = app.key, headers = {} as Record<string, string> } = {},
+  { path = "/v1/events", key = app.key, headers = {} }: ReadOptions = {},
 ): Promise<EventReader> {
   return new Promise((resolve, reject) => {
     const outgoing = request(app.url + path, { headers: { authorization: `Bearer ${key}`, ...headers } });
@@ -49,7 +55,7 @@ export function readEvents(
           if (fields["data"] !== undefined)
             seen.push({ id: lastId, event: fields["event"] ?? "message", data: JSON.parse(fields["data"]) });
         }
-        for (const look of [...looks]) look();
+        for (const look of looks) look();
       });
       incoming.on("end", end);
       incoming.on("error", () => end());

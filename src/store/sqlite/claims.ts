@@ -74,6 +74,7 @@ export function claimCommands(parts: Parts): EngineStore {
         job: { ...job, ...changes },
         ref: row.seq,
         lane,
+        dueAt: row.due_at ?? now,
         callbackOf: row.callback_of,
         payload: reader.payload(row.seq),
         pipeline: step === null ? null : pipelineState(row),
