@@ -38,7 +38,7 @@ export class Feed {
   private readonly waiters = new Map<string, Set<() => void>>();
   private readonly unsubscribe: () => void;
 
-  constructor(store: Store) {
+  constructor(store: Pick<Store, "subscribe">) {
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
   }
 

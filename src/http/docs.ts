@@ -2,7 +2,13 @@
 import type { JsonSchema } from "../operations/json-schema.ts";
 import style from "./docs.css";
 import { Html, html, inline, paragraphs } from "./html.ts";
-import type { ApiDescription, DescribedOperation, DescribedResponse, Parameter } from "./openapi.ts";
+import {
+  type ApiDescription,
+  BODY,
+  type DescribedOperation,
+  type DescribedResponse,
+  type Parameter,
+} from "./openapi.ts";
 
 interface Entry {
   readonly method: string;
@@ -17,7 +23,7 @@ export function docsPage(api: ApiDescription): string {
     Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
   const groups = [...Map.groupBy(entries, ({ operation }) => operation.tags[0] ?? "")];
-  const schemas = Object.entries(api.components.schemas).filter(([name]) => !name.endsWith("Body"));
+  const schemas = Object.entries(api.components.schemas).filter(([name]) => !name.endsWith(BODY));
   const { title, version, summary, description } = api.info;
   const page = html`<!doctype html>
 <html lang="en">
@@ -163,7 +169,7 @@ function typeOf(schema: JsonSchema): Html {
   const { $ref, enum: values, items, anyOf, type, format, additionalProperties } = schema;
   if ($ref !== undefined) {
     const name = $ref.split("/").at(-1) ?? "";
-    return html`<a href="#schema-${name}">${name}</a>`;
+    return html`<a href="#${placeOf(name)}">${name}</a>`;
   }
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (values !== undefined)
@@ -175,6 +181,12 @@ function typeOf(schema: JsonSchema): Html {
   if (format === "date-time") return html`time`;
   if (format === "uri") return html`URL`;
   return html`${type === undefined ? "any JSON" : String(type)}`;
+}
+
+/** A body stands with its operation, every other schema by itself. */
+function placeOf(name: string): string {
+  if (!name.endsWith(BODY)) return `schema-${name}`;
+  return name.slice(0, 1).toLowerCase() + name.slice(1, -BODY.length);
 }
 
 function limits({ minimum, maximum, minLength, maxLength, minItems, maxItems }: JsonSchema): Html | null {

@@ -61,6 +61,9 @@ export interface ApiDescription {
   readonly [part: string]: unknown;
 }
 
+/** The end of the name of a request body's schema; what comes before is the operation. */
+export const BODY = "Body";
+
 /** What any call with a key can be answered. */
 const ALWAYS: readonly ProblemCode[] = [
   "unauthorized",
@@ -172,7 +175,7 @@ function bodyOf(
     required: operation.http.bodyOptional !== true,
     content: {
       "application/json": {
-        schema: components.name(`${pascal(operation.name)}Body`, schema),
+        schema: components.name(`${pascal(operation.name)}${BODY}`, schema),
         ...(example === undefined ? {} : { example: only(example, fields) }),
       },
     },
