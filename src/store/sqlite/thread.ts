@@ -31,10 +31,12 @@ export class StoreThread {
   }
 
   async close(): Promise<void> {
-    if (this.worker === null) return;
-    this.worker.ref();
+    // Kept here, since a thread that has said it is done may be gone, and forgotten, before it is told to end.
+    const { worker } = this;
+    if (worker === null) return;
+    worker.ref();
     await this.ask("close");
-    await this.worker.terminate();
+    await worker.terminate();
   }
 
   private start(): Worker {
