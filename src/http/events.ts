@@ -44,7 +44,11 @@ export function writeEvents(stream: Stream, outgoing: ServerResponse, clock: Clo
   };
 
   outgoing.writeHead(200, { "content-type": EVENT_STREAM, "x-accel-buffering": "no" });
-  outgoing.write(`retry: ${RECONNECT_MS}\nid: ${stream.id}\n\n`);
+  const first = stream.read(PIECE) ?? [];
+  // Where the stream begins is said only when nothing else is: a reader that was cut off before it got its reset must
+  // not come back with an id that hides that it needs one.
+  const begin = first.length === 0 ? `id: ${stream.id}\n\n` : first.map(frame).join("");
+  outgoing.write(`retry: ${RECONNECT_MS}\n\n${begin}`);
   const stopListening = stream.listen(write);
   outgoing.on("drain", () => {
     missedBeats = 0;

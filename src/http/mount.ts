@@ -42,14 +42,17 @@ export function mountOperations(
     methods.set(path, [...(methods.get(path) ?? []), operation.http.method]);
     app.on(operation.http.method, path, (c) => answer(c, operation, services));
   }
-  for (const [path, allowed] of methods) {
-    app.all(path, (c) => {
-      const allow = allowed.includes("GET") ? [...allowed, "HEAD"].join(", ") : allowed.join(", ");
-      throw new Problem("method_not_allowed", `${c.req.method} is not possible here; ${allow} is.`, {
-        headers: { Allow: allow },
-      });
+  for (const [path, allowed] of methods) refuseOtherMethods(app, path, allowed);
+}
+
+/** 405 with `Allow` for what the routes of a path, mounted before, do not take. */
+export function refuseOtherMethods(app: Hono<HttpEnv>, path: string, allowed: readonly string[]): void {
+  const allow = allowed.includes("GET") ? [...allowed, "HEAD"].join(", ") : allowed.join(", ");
+  app.all(path, (c) => {
+    throw new Problem("method_not_allowed", `${c.req.method} is not possible here; ${allow} is.`, {
+      headers: { Allow: allow },
     });
-  }
+  });
 }
 
 async function answer(c: HonoContext<HttpEnv>, operation: Operation, services: Services): Promise<Response> {

@@ -9,7 +9,8 @@ import type { Logger } from "../base/log.ts";
 import type { Operation, Services } from "../operations/operation.ts";
 import type { HttpEnv } from "./env.ts";
 import type { Metrics } from "./metrics.ts";
-import { mountOperations } from "./mount.ts";
+import { mountOperations, refuseOtherMethods } from "./mount.ts";
+import { KEYLESS_PATHS } from "./openapi-parts.ts";
 import { problemResponse } from "./problem.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { mountReference } from "./reference.ts";
@@ -79,14 +80,13 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
     return reason === null ? c.json({ status: "ready" }) : c.json({ status: "not_ready", reason }, 503);
   });
 
-  if (metrics !== null) {
-    app.get("/metrics", async (c) => {
-      const { type, text } = await metrics.render();
-      return c.body(text, 200, { "content-type": type });
-    });
-  }
-
+  app.get("/metrics", async (c) => {
+    if (metrics === null) throw new Problem("not_found", "Metrics are switched off (ERRAND_METRICS).");
+    const { type, text } = await metrics.render();
+    return c.body(text, 200, { "content-type": type });
+  });
   mountReference(app, operations, version);
+  for (const path of Object.keys(KEYLESS_PATHS)) refuseOtherMethods(app, path, ["GET"]);
   mountOperations(app, operations, services);
 
   app.notFound((c) =>

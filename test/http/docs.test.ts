@@ -33,6 +33,18 @@ test("nothing on the page runs or is fetched, and its policy allows nothing but 
   );
 });
 
+test("what needs no key is read and nothing else", async (t) => {
+  const app = await startTestApp();
+  t.after(() => app.stop());
+  for (const path of ["/docs", "/openapi.json", "/livez", "/readyz", "/metrics"]) {
+    const head = await app.call("HEAD", path);
+    assert.equal(head.status, 200, path);
+    const post = await app.call("POST", path, {});
+    assert.equal(post.status, 405, path);
+    assert.equal(post.headers.get("allow"), "GET, HEAD", path);
+  }
+});
+
 test("what is put into HTML is escaped", () => {
   assert.equal(
     html`<b title="${`"'`}">${"<&>"}${html`<i>`}${[1, "&"]}${null}</b>`.text,

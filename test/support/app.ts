@@ -82,7 +82,7 @@ export async function startTestApp({
       status: response.status,
       headers: response.headers,
       text,
-      body: (isJson ? JSON.parse(text) : null) as T,
+      body: (isJson && text !== "" ? JSON.parse(text) : null) as T,
     };
   }
 

@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import type { TestApp } from "./app.ts";
 
-export interface SeenEvent {
+interface SeenEvent {
   readonly id: string;
   readonly event: string;
   readonly data: Record<string, any>;
