@@ -1,0 +1,188 @@
+/**
+ * Benchmarks, as ratios against a baseline in the same run: `npm run bench`, or `npm run bench -- enqueue latency`.
+ * Each figure is the median of three rounds in which the baseline and Errand take turns.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { load, median, percentile } from "./load.ts";
+import { KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
+
+const ROUNDS = 3;
+const payload = { text: "x".repeat(489) };
+const later = JSON.stringify({ url: "http://127.0.0.1:9/", payload, delay: "1h" });
+
+const BENCHMARKS: Record<string, () => Promise<void>> = { enqueue, end_to_end, latency, read, memory, start };
+
+const chosen = process.argv.slice(2);
+for (const [name, run] of Object.entries(BENCHMARKS)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  process.stdout.write(`\n${name}\n`);
+  await run();
+}
+
+function say(what: string, value: string, target = ""): void {
+  process.stdout.write(`  ${what.padEnd(44)} ${value.padStart(16)}  ${target}\n`);
+}
+
+/** Durable enqueues a second at 64 connections, against a bare route with the same validation. */
+async function enqueue(): Promise<void> {
+  const count = 20_000;
+  const [bare, errand] = [await startBaseline("bare-route"), await startErrand()];
+  const run = (server: Server) => load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => later });
+  for (const server of [bare, errand]) await run(server);
+  const rates = { bare: [] as number[], errand: [] as number[] };
+  for (let i = 0; i < ROUNDS; i++) {
+    rates.bare.push((await run(bare)).perSecond);
+    rates.errand.push((await run(errand)).perSecond);
+  }
+  say("bare route", `${median(rates.bare).toFixed(0)}/s`);
+  say("Errand, durable", `${median(rates.errand).toFixed(0)}/s`);
+  say("ratio", (median(rates.errand) / median(rates.bare)).toFixed(2), "at least 0.6");
+  await bare.stop();
+  await errand.stop();
+}
+
+/** 10,000 jobs, enqueued by 64 connections, delivered and stored, against the smallest program. */
+async function end_to_end(): Promise<void> {
+  const count = 10_000;
+  const target = await startTarget();
+  const body = JSON.stringify({ url: `${target.url}/`, payload });
+  const run = async (server: Server) => {
+    await fetch(`${target.url}/reset`);
+    const cpu = server.cpuSeconds();
+    const begun = performance.now();
+    await load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => body });
+    await fetch(`${target.url}/until/${count}`);
+    const seconds = (performance.now() - begun) / 1_000;
+    await pause(300); // The last outcomes are stored after the target has answered; their CPU counts too.
+    return { perSecond: count / seconds, cpu: ((server.cpuSeconds() - cpu) / count) * 1_000 };
+  };
+  const figures = {
+    smallest: [] as { perSecond: number; cpu: number }[],
+    errand: [] as { perSecond: number; cpu: number }[],
+  };
+  const [smallest, errand] = [await startBaseline("smallest"), await startErrand()];
+  for (const server of [smallest, errand]) await run(server);
+  for (let i = 0; i < ROUNDS; i++) {
+    figures.smallest.push(await run(smallest));
+    figures.errand.push(await run(errand));
+  }
+  const rate = (list: typeof figures.errand) => median(list.map((one) => one.perSecond));
+  const cpu = (list: typeof figures.errand) => median(list.map((one) => one.cpu));
+  say(
+    "smallest program",
+    `${rate(figures.smallest).toFixed(0)}/s`,
+    `${cpu(figures.smallest).toFixed(3)} CPU s per 1,000`,
+  );
+  say("Errand", `${rate(figures.errand).toFixed(0)}/s`, `${cpu(figures.errand).toFixed(3)} CPU s per 1,000`);
+  say(
+    "ratio of rates",
+    (rate(figures.errand) / rate(figures.smallest)).toFixed(2),
+    "at least 0.6, goal 0.75",
+  );
+  say("ratio of CPU", (cpu(figures.errand) / cpu(figures.smallest)).toFixed(2), "goal at most 1.4");
+  await Promise.all([smallest.stop(), errand.stop(), target.stop()]);
+}
+
+/** From the POST to the first byte at an idle local target, one job at a time and at 100 jobs a second. */
+async function latency(): Promise<void> {
+  const [target, errand] = [await startTarget(), await startErrand()];
+  for (const [what, everyMs] of [
+    ["idle, one at a time", 20],
+    ["100 jobs a second", 10],
+  ] as const) {
+    await fetch(`${target.url}/reset`);
+    const sent = new Map<string, number>();
+    const posts: Promise<unknown>[] = [];
+    for (let n = 0; n < 500; n++) {
+      sent.set(String(n), performance.timeOrigin + performance.now());
+      posts.push(
+        load({
+          url: `${errand.url}/v1/jobs`,
+          key: KEY,
+          count: 1,
+          connections: 1,
+          body: () => JSON.stringify({ url: `${target.url}/${n}`, payload }),
+        }),
+      );
+      await pause(everyMs);
+    }
+    await Promise.all(posts);
+    await fetch(`${target.url}/until/500`);
+    const arrivals = (await (await fetch(`${target.url}/arrivals`)).json()) as [string, number][];
+    const waits = arrivals.map(([n, at]) => at - (sent.get(n) ?? 0)).toSorted((a, b) => a - b);
+    say(`${what}: median`, `${percentile(waits, 0.5).toFixed(1)} ms`, "under 5 ms, goal 3 ms");
+    say(`${what}: p99`, `${percentile(waits, 0.99).toFixed(1)} ms`, "goal 15 ms");
+  }
+  await Promise.all([errand.stop(), target.stop()]);
+}
+
+/** GET of a job by id at 64 connections, against the bare route. */
+async function read(): Promise<void> {
+  const count = 20_000;
+  const [bare, errand] = [await startBaseline("bare-route"), await startErrand()];
+  const created = await fetch(`${errand.url}/v1/jobs`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+    body: later,
+  });
+  const { id } = (await created.json()) as { id: string };
+  const rates = { bare: [] as number[], errand: [] as number[] };
+  for (let i = 0; i < ROUNDS; i++) {
+    rates.bare.push(
+      (await load({ url: `${bare.url}/v1/jobs`, key: KEY, count, body: () => later })).perSecond,
+    );
+    rates.errand.push(
+      (await load({ url: `${errand.url}/v1/jobs/${id}`, method: "GET", key: KEY, count })).perSecond,
+    );
+  }
+  say("bare route (POST)", `${median(rates.bare).toFixed(0)}/s`);
+  say("GET /v1/jobs/{id}", `${median(rates.errand).toFixed(0)}/s`);
+  say("ratio", (median(rates.errand) / median(rates.bare)).toFixed(2), "at least 0.5");
+  await Promise.all([bare.stop(), errand.stop()]);
+}
+
+/** Memory when idle and after 100,000 jobs, and bytes on disk per finished job. */
+async function memory(): Promise<void> {
+  const count = 100_000;
+  const [target, errand] = [await startTarget(), await startErrand()];
+  await pause(2_000);
+  say("idle", `${errand.memoryMb().toFixed(0)} MB`, "under 100 MB, goal 90");
+  await load({
+    url: `${errand.url}/v1/jobs`,
+    key: KEY,
+    count,
+    body: () => JSON.stringify({ url: `${target.url}/`, payload }),
+  });
+  await fetch(`${target.url}/until/${count}`);
+  await pause(3_000);
+  say("after 100,000 jobs", `${errand.memoryMb().toFixed(0)} MB`, "goal under 200 MB");
+  await errand.stop({ keep: true });
+  const { statSync } = await import("node:fs");
+  say(
+    "on disk per finished job",
+    `${(statSync(`${errand.folder}/errand.db`).size / count).toFixed(0)} bytes`,
+    "under 1,600",
+  );
+  await target.stop();
+}
+
+/** From the start of the process to the first answer, on an existing data folder; the executable when it was built. */
+async function start(): Promise<void> {
+  const { existsSync } = await import("node:fs");
+  const executable = new URL("../../dist/errand", import.meta.url).pathname;
+  const command = existsSync(executable)
+    ? [executable]
+    : [process.execPath, new URL("../../dist/errand.cjs", import.meta.url).pathname];
+  const first = await startErrand({ command });
+  await load({ url: `${first.url}/v1/jobs`, key: KEY, count: 1_000, body: () => later });
+  await first.stop({ keep: true });
+  const times: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const begun = performance.now();
+    const server = await startErrand({ command, folder: first.folder });
+    await fetch(`${server.url}/livez`);
+    times.push(performance.now() - begun);
+    await server.stop({ keep: i < 4 });
+  }
+  say(command.length === 1 ? "executable" : "bundle", `${median(times).toFixed(0)} ms`, "under 150 ms");
+}
