@@ -1,5 +1,5 @@
 /** API keys: random, recognisable, checkable offline by a secret scanner; only their hash is ever stored. */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { MODES, type Mode } from "../base/tenant.ts";
 
@@ -38,7 +38,7 @@ export function modeOfKey(key: string): Mode | null {
 
 /** SHA-256, hex. The keys carry at least 119 bits of chance, so a slow hash would protect nothing more. */
 export function hashApiKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return hash("sha256", key);
 }
 
 /** Enough of a key to tell it from others in a list, and too little to use it. */

@@ -53,16 +53,16 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
     await next();
   });
 
-  app.use(async function record(c, next) {
-    const startedMs = clock.monotonic();
-    await next();
-    if (!log.isLevelEnabled("debug")) return;
-    const ms = Math.round(clock.monotonic() - startedMs);
-    log.debug(
-      { method: c.req.method, path: c.req.path, status: c.res.status, ms, request_id: c.var.requestId },
-      "request",
-    );
-  });
+  if (log.isLevelEnabled("debug"))
+    app.use(async function record(c, next) {
+      const startedMs = clock.monotonic();
+      await next();
+      const ms = Math.round(clock.monotonic() - startedMs);
+      log.debug(
+        { method: c.req.method, path: c.req.path, status: c.res.status, ms, request_id: c.var.requestId },
+        "request",
+      );
+    });
 
   app.use("/v1/*", async function serveOnlyWhenReady(c, next) {
     const reason = notReady();

@@ -61,8 +61,9 @@ function urlFault(text: string): string | null {
   if (text.length > MAX_URL) return `has to have at most ${MAX_URL} characters, not ${text.length}`;
   if (/[\s\\\u0000-\u001f\u007f]/.test(text))
     return "must not contain spaces, backslashes or control characters; percent-encode them";
-  if (!URL.canParse(text)) return `has to be an absolute URL, such as "https://example.com/hook"`;
-  const { protocol, username, password } = new URL(text);
+  const parsed = URL.parse(text);
+  if (parsed === null) return `has to be an absolute URL, such as "https://example.com/hook"`;
+  const { protocol, username, password } = parsed;
   if (protocol !== "http:" && protocol !== "https:")
     return `has to begin with http:// or https://, not ${protocol}`;
   if (!/^https?:\/\//i.test(text))

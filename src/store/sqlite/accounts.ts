@@ -76,9 +76,14 @@ export function accountCommands(parts: Parts): AccountStore {
   const principals = new Map<string, Principal>();
   const dataVersion = db.prepare<[], number>("PRAGMA data_version").pluck();
   let versionSeen = dataVersion.get();
+  let isFresh = false;
 
   /** Another process wrote to the file (https://sqlite.org/pragma.html#pragma_data_version): it may have revoked a key. */
   function forgetIfChanged(): void {
+    // Once a turn of the loop is as often as anything can have changed for those who ask.
+    if (isFresh) return;
+    isFresh = true;
+    setImmediate(() => (isFresh = false));
     const version = dataVersion.get();
     if (version === versionSeen && principals.size < MAX_PRINCIPALS) return;
     versionSeen = version;
