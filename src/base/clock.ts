@@ -21,9 +21,16 @@ export const systemClock: Clock = {
   },
 };
 
-/** RFC 3339, UTC, milliseconds: the one way in which Errand writes a time. */
+let formattedMs = Number.NaN;
+let formatted = "";
+
+/** RFC 3339, UTC, milliseconds: the one way in which Errand writes a time. What comes twice in a row is made once. */
 export function formatTime(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== formattedMs) {
+    formatted = new Date(ms).toISOString();
+    formattedMs = ms;
+  }
+  return formatted;
 }
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;

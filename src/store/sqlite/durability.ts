@@ -12,6 +12,8 @@ export class Durability {
   readonly fd: number;
   private running: Promise<void> | null = null;
   private following: Promise<void> | null = null;
+  /** Called when no sync is under way any more. */
+  onSynced: () => void = () => {};
   private readonly clock: Clock;
   private readonly onSync: (durationMs: number) => void;
 
@@ -26,6 +28,10 @@ export class Durability {
     this.onSync = onSync;
     this.fd = openSync(walFile, "r");
     syncFolder(folder);
+  }
+
+  get isSyncing(): boolean {
+    return this.running !== null;
   }
 
   /** Resolves when every commit made before the call is on the disk; rejects when the disk did not say so. */
@@ -52,7 +58,10 @@ export class Durability {
     const startedMs = this.clock.monotonic();
     return new Promise<void>((resolve, reject) => {
       fdatasync(this.fd, (error) => {
-        if (this.following === null) this.running = null;
+        if (this.following === null) {
+          this.running = null;
+          this.onSynced();
+        }
         this.onSync(this.clock.monotonic() - startedMs);
         if (error === null) resolve();
         else reject(error);

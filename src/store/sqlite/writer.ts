@@ -46,6 +46,9 @@ export class Writer {
     this.db = db;
     this.durability = durability;
     this.onRollback = onRollback;
+    durability.onSynced = () => {
+      if (this.entries.length > 0) this.schedule();
+    };
     this.run = {
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
@@ -69,7 +72,9 @@ export class Writer {
   write<T>(command: Command<T>, durable = true): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.entries.push({ command, durable, resolve: resolve as (value: unknown) => void, reject });
-      this.schedule();
+      // While a sync is under way, commands that have to be durable gather: only the next sync covers them anyway, and
+      // the fewer transactions they share, the less they cost. A command that waits for no sync takes them along.
+      if (!durable || !this.durability.isSyncing) this.schedule();
     });
   }
 
