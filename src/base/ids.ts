@@ -8,11 +8,14 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /** Random bytes are drawn in bulk: a call to the kernel for each id would cost more than the rest of it. */
-const POOL_BYTES = 4096;
+const POOL_BYTES = 5_000;
+/** What follows the time: two bytes of version and counter, eight of variant and chance. */
+const ID_BYTES = 10;
 let pool = Buffer.alloc(0);
 let used = 0;
 
 let lastMs = 0;
+let lastMsText = encodeTime(0);
 let counter = 0;
 
 /**
@@ -20,23 +23,23 @@ let counter = 0;
  * after the time (RFC 9562 §6.2, method 1), and a clock that goes back does not take the order with it.
  */
 export function newId(prefix: IdPrefix, nowMs: number): string {
-  if (nowMs > lastMs) {
-    lastMs = nowMs;
-    counter = 0;
-  } else if (++counter > 0xfff) {
-    lastMs += 1;
+  counter += 1;
+  if (nowMs > lastMs || counter > 0xfff) {
+    lastMs = Math.max(nowMs, lastMs + 1);
+    lastMsText = encodeTime(lastMs);
     counter = 0;
   }
-  const bytes = Buffer.allocUnsafe(10);
-  bytes.writeUInt16BE(0x7000 | counter, 0);
-  if (used + 8 > pool.length) {
+  if (used + ID_BYTES > pool.length) {
     pool = randomBytes(POOL_BYTES);
     used = 0;
   }
-  pool.copy(bytes, 2, used, used + 8);
-  used += 8;
-  bytes[2] = (bytes[2]! & 0x3f) | 0x80;
-  return `${prefix}_${encodeTime(lastMs)}${encodeFive(bytes, 0)}${encodeFive(bytes, 5)}`;
+  // Version and counter, then variant and 62 random bits, written over the random bytes where they lie.
+  pool[used] = 0x70 | (counter >>> 8);
+  pool[used + 1] = counter & 0xff;
+  pool[used + 2] = (pool[used + 2]! & 0x3f) | 0x80;
+  const id = `${prefix}_${lastMsText}${encodeFive(pool, used)}${encodeFive(pool, used + 5)}`;
+  used += ID_BYTES;
+  return id;
 }
 
 /** The 48 bits of the time as ten characters, two zero bits first. */
