@@ -2,12 +2,12 @@
 import { isIP } from "node:net";
 import { modeOfKey } from "./accounts/api-key.ts";
 import { parseDuration } from "./base/duration.ts";
+import { ConfigFault } from "./base/errors.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./base/log.ts";
+import { DEFAULT_DATA_DIR, DEFAULT_PORT } from "./base/places.ts";
 import { egressRules } from "./delivery/egress.ts";
 
-export class ConfigFault extends Error {}
-
-interface Setting<T> {
+export interface Setting<T> {
   readonly env: `ERRAND_${string}`;
   /** As in the help: `--port <number>`. */
   readonly flag: `--${string}`;
@@ -21,11 +21,11 @@ const MIN_SECRET_KEY = 32;
 
 export const SETTINGS = {
   host: setting("HOST", "--host <address>", "127.0.0.1", "address to listen on", readHost),
-  port: setting("PORT", "--port <number>", "3000", "port to listen on; 0 takes a free one", whole(0, 65_535)),
+  port: setting("PORT", "--port <number>", DEFAULT_PORT, "port to listen on; 0 takes a free one", whole(0, 65_535)),
   dataDir: setting(
     "DATA_DIR",
     "--data-dir <folder>",
-    "./errand-data",
+    DEFAULT_DATA_DIR,
     "folder of the database and its keys",
     nonEmpty,
   ),

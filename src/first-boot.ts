@@ -6,11 +6,11 @@ import { hashApiKey, hintOfKey, newApiKey } from "./accounts/api-key.ts";
 import { SCOPES } from "./accounts/scopes.ts";
 import { newSigningSecret } from "./accounts/signing-secret.ts";
 import { newId } from "./base/ids.ts";
+import { TEST_KEY_FILE } from "./base/places.ts";
 import { MODES, type Mode } from "./base/tenant.ts";
 import { syncFolder } from "./store/sqlite/durability.ts";
 import type { Store } from "./store/store.ts";
 
-export const TEST_KEY_FILE = "test-key";
 export const SECRET_KEY_FILE = "secret-key";
 
 /** The key that seals secrets: the configured one, else the one in the data folder, made at the first start. */

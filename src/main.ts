@@ -1,12 +1,13 @@
-/** argv → subcommand, nothing else. */
-import { ConfigFault } from "./config.ts";
+/** argv → command, nothing else. The service's code is loaded by the commands that need it. */
+import { systemClock } from "./base/clock.ts";
+import { run } from "./cli/run.ts";
+import { processTerminal } from "./cli/terminal.ts";
 
-async function main(): Promise<void> {
-  const { serve } = await import("./serve.ts");
-  await serve({});
-}
-
-main().catch((error: unknown) => {
-  process.stderr.write(`errand: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(error instanceof ConfigFault ? 2 : 1);
+void run(process.argv.slice(2), processTerminal(systemClock), {
+  settings: async () => (await import("./config.ts")).SETTINGS,
+  serve: async (flags) => (await import("./serve.ts")).serve(flags),
+  openDataFolder: async (folder, env) => (await import("./data-folder.ts")).openDataFolder(folder, env),
+}).then((code) => {
+  // Not process.exit: what was written to a pipe may still be on its way.
+  process.exitCode = code;
 });

@@ -55,3 +55,6 @@ export class Problem extends Error {
     return PROBLEMS[this.code].status;
   }
 }
+
+/** A setting is wrong: the message names it and says what would be right. The start stops with it. */
+export class ConfigFault extends Error {}

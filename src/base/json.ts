@@ -39,15 +39,16 @@ export const MAX_DEPTH = 64;
  * outside a raw value, where one of the two would silently be lost.
  *
  * @param isRaw asked with the path of keys, `[]` for the index of an array: `jobs/[]/payload`.
+ * @param maxDepth `Infinity` for what Errand itself has said: a response in it may be of any depth.
  */
-export function parseJson(text: string, isRaw: (path: string) => boolean): unknown {
+export function parseJson(text: string, isRaw: (path: string) => boolean, maxDepth = MAX_DEPTH): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
     throw new JsonFault(error instanceof Error ? error.message : "not JSON");
   }
-  return new Scanner(text, isRaw).scan(value);
+  return new Scanner(text, isRaw, maxDepth).scan(value);
 }
 
 /** Walks text that is known to be valid JSON beside its parsed value, in one pass over the characters. */
@@ -55,10 +56,12 @@ class Scanner {
   private at = 0;
   private readonly text: string;
   private readonly isRaw: (path: string) => boolean;
+  private readonly maxDepth: number;
 
-  constructor(text: string, isRaw: (path: string) => boolean) {
+  constructor(text: string, isRaw: (path: string) => boolean, maxDepth: number) {
     this.text = text;
     this.isRaw = isRaw;
+    this.maxDepth = maxDepth;
   }
 
   scan(value: unknown): unknown {
@@ -80,7 +83,7 @@ class Scanner {
   }
 
   private object(object: Record<string, unknown>, path: string, depth: number): unknown {
-    tooDeep(depth);
+    this.limit(depth);
     const seen = new Set<string>();
     this.at += 1;
     for (this.space(); this.text.charCodeAt(this.at) !== CLOSE_OBJECT; this.space()) {
@@ -102,7 +105,7 @@ class Scanner {
   }
 
   private array(array: unknown[], path: string, depth: number): unknown {
-    tooDeep(depth);
+    this.limit(depth);
     this.at += 1;
     for (let i = 0; ; ) {
       this.space();
@@ -126,7 +129,7 @@ class Scanner {
         this.string();
       } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
         level += 1;
-        tooDeep(level);
+        this.limit(level);
         this.at += 1;
       } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
         level -= 1;
@@ -149,6 +152,10 @@ class Scanner {
     this.at += 1;
   }
 
+  private limit(depth: number): void {
+    if (depth > this.maxDepth) throw new JsonFault(`it nests deeper than ${this.maxDepth} levels`);
+  }
+
   private space(): void {
     while (SPACES.has(this.text.charCodeAt(this.at))) this.at += 1;
   }
@@ -158,7 +165,3 @@ const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
 const SPACES = new Set([0x20, 0x09, 0x0a, 0x0d]);
 const ENDS_SCALAR = new Set([...SPACES, COMMA, CLOSE_OBJECT, CLOSE_ARRAY]);
-
-function tooDeep(depth: number): void {
-  if (depth > MAX_DEPTH) throw new JsonFault(`it nests deeper than ${MAX_DEPTH} levels`);
-}

@@ -1,8 +1,8 @@
-/** Query strings and command lines say everything in strings: turns those into what the schema asks for. */
+/** What a field takes; and, since query strings and command lines say everything in strings, how those become it. */
 import type * as v from "valibot";
 import type { InputSchema } from "./operation.ts";
 
-export type FieldKind = "string" | "number" | "boolean" | "array" | "json";
+export type FieldKind = "string" | "number" | "boolean" | "array" | "record" | "json";
 
 interface Shape {
   readonly type: string;
@@ -10,6 +10,7 @@ interface Shape {
   readonly pipe?: readonly Shape[];
   readonly item?: Shape;
   readonly options?: readonly unknown[];
+  readonly description?: string;
 }
 
 /** What a field takes, seen through optional, nullable and its checks. */
@@ -28,6 +29,22 @@ export function choicesOfField(schema: v.GenericSchema): readonly string[] | nul
   const shape = core(schema);
   const list = shape.type === "array" && shape.item !== undefined ? core(shape.item) : shape;
   return list.type === "picklist" && list.options !== undefined ? list.options.map(String) : null;
+}
+
+/** What a field is for, in the words of its schema. */
+export function describeField(schema: v.GenericSchema): string {
+  return description(schema as unknown as Shape) ?? "";
+}
+
+export function isRequired(schema: v.GenericSchema): boolean {
+  return schema.type !== "optional";
+}
+
+/** Whether null is a value of the field, which a string cannot say. */
+export function isNullable(schema: v.GenericSchema): boolean {
+  let shape: Shape | undefined = schema as unknown as Shape;
+  while (shape !== undefined && shape.type !== "nullable") shape = shape.wrapped;
+  return shape !== undefined;
 }
 
 /**
@@ -65,16 +82,29 @@ function core(shape: Shape): Shape {
   return first !== undefined && first !== shape && first.type !== shape.type ? core(first) : (first ?? shape);
 }
 
+/** The outermost words count: they are about the field, those further in about what it is made of. */
+function description(shape: Shape): string | undefined {
+  const own = shape.pipe?.findLast(({ type }) => type === "description")?.description;
+  if (own !== undefined) return own;
+  const inner = shape.wrapped ?? shape.pipe?.[0];
+  return inner === undefined ? undefined : description(inner);
+}
+
 function kind(shape: Shape): FieldKind {
   switch (shape.type) {
     case "number":
     case "boolean":
     case "array":
+    case "record":
       return shape.type;
     case "string":
     case "picklist":
-    case "union":
       return "string";
+    case "union": {
+      // A number where the text is one, else the text: `404` and `4xx`.
+      const kinds = (shape.options ?? []).map((option) => kind(core(option as Shape)));
+      return kinds.includes("number") ? "number" : "string";
+    }
     default:
       return "json";
   }

@@ -1,0 +1,60 @@
+/** What went wrong, as one clear line on stderr and as the exit code. */
+import { CommanderError } from "commander";
+import { ConfigFault } from "../base/errors.ts";
+import { ApiFault, type ProblemDocument } from "../client/client.ts";
+import { KeyFault } from "../client/connection.ts";
+import { UsageFault } from "./output.ts";
+import { printable, type Terminal } from "./terminal.ts";
+
+export const EXIT = { done: 0, failed: 1, usage: 2, key: 3, notFound: 4, jobFailed: 5 } as const;
+
+/** The job that was waited for did not complete. */
+export class AwaitedJobFault extends Error {}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (error instanceof UsageFault || error instanceof ConfigFault) return EXIT.usage;
+  if (error instanceof KeyFault) return EXIT.key;
+  if (error instanceof AwaitedJobFault) return EXIT.jobFailed;
+  return error instanceof ApiFault ? exitCodeOfStatus(error.document.status) : EXIT.failed;
+}
+
+/** What the service calls a wrong request was a wrong use of the command. */
+function exitCodeOfStatus(status: number): number {
+  switch (status) {
+    case 400:
+    case 413:
+    case 415:
+    case 422:
+      return EXIT.usage;
+    case 401:
+    case 403:
+      return EXIT.key;
+    case 404:
+      return EXIT.notFound;
+    default:
+      return EXIT.failed;
+  }
+}
+
+/** Says it, and answers the exit code. */
+export function report(error: unknown, terminal: Terminal): number {
+  // Commander has said its own errors by now.
+  if (!(error instanceof CommanderError)) terminal.say(printable(`errand: ${lineOf(error)}`));
+  return exitCodeOf(error);
+}
+
+function lineOf(error: unknown): string {
+  if (error instanceof ApiFault) return problemLine(error.document);
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function problemLine({ code, detail, request_id: requestId, errors = [] }: ProblemDocument): string {
+  const said =
+    errors.length > 1 ? `${errors.map(faultLine).join("; ")}.` : detail;
+  return `${said} (${[code, requestId].filter(Boolean).join(", ")})`;
+}
+
+function faultLine({ pointer, detail }: { pointer: string; detail: string }): string {
+  return pointer === "" ? `the request ${detail}` : `${pointer.slice(1).replaceAll("/", ".")} ${detail}`;
+}

@@ -1,0 +1,107 @@
+/** Waits for the end of a job, and tells what happens to it meanwhile. */
+import type * as v from "valibot";
+import { formatTime, parseTime } from "../base/clock.ts";
+import { describeDuration } from "../base/duration.ts";
+import { ApiFault, type Client, ConnectFault } from "../client/client.ts";
+import { FINAL } from "../jobs/lifecycle.ts";
+import type { job } from "../operations/job-output.ts";
+import { cellOf, relative } from "./cells.ts";
+import { AwaitedJobFault } from "./faults.ts";
+import { operationNamed, type Session } from "./session.ts";
+import { printable } from "./terminal.ts";
+
+export type JobDocument = v.InferOutput<typeof job>;
+
+/** How often a change that is not the end is looked for; the end itself is answered at once. */
+const LOOK_S = 2;
+/** A service that restarts is back within this; then the wait goes on. */
+const OUTAGE_MS = 60_000;
+const RETRY_MS = 1_000;
+
+/** The job as it ended. `timeoutMs` null: waits for as long as it takes. */
+export async function followToEnd(
+  session: Session,
+  client: Client,
+  id: string,
+  timeoutMs: number | null,
+): Promise<JobDocument> {
+  const { clock } = session.terminal;
+  const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
+  let told = "";
+  let wait: string | undefined;
+  for (;;) {
+    const current = await readThroughOutage(session, client, { id, ...(wait === undefined ? {} : { wait }) });
+    const state = `${current.status} ${current.attempts} ${current.next_retry_at}`;
+    if (state !== told) tell(session, current);
+    told = state;
+    if (FINAL.has(current.status)) return current;
+    const leftMs = deadline - clock.monotonic();
+    if (leftMs <= 0)
+      throw new Error(`${id} is still ${current.status} after ${describeDuration(timeoutMs ?? 0)}`);
+    wait = `${Math.max(1, Math.min(LOOK_S, Math.ceil(leftMs / 1_000)))}s`;
+  }
+}
+
+/** Throws where the job that was waited for has failed or was cancelled. */
+export function requireCompleted({ id, status, last_error: lastError, last_error_code: code }: JobDocument): void {
+  if (status === "completed") return;
+  throw new AwaitedJobFault(
+    status === "failed" ? `${id} failed: ${lastError ?? "no error was recorded"} (${code ?? "unknown"})` : `${id} was ${status}`,
+  );
+}
+
+async function readThroughOutage(
+  session: Session,
+  client: Client,
+  input: { id: string; wait?: string },
+): Promise<JobDocument> {
+  const { clock } = session.terminal;
+  let since: number | null = null;
+  for (;;) {
+    try {
+      return (await client.call(operationNamed("jobs.get"), input)).body as JobDocument;
+    } catch (error) {
+      const passes = error instanceof ConnectFault || (error instanceof ApiFault && error.document.status >= 429);
+      // The first read is to fail at once: a wrong address is no outage.
+      if (!passes || input.wait === undefined) throw error;
+      if (since === null) session.terminal.say(`errand: ${error.message}; trying again`);
+      since ??= clock.monotonic();
+      if (clock.monotonic() - since > OUTAGE_MS) throw error;
+      await session.pause(RETRY_MS);
+    }
+  }
+}
+
+function tell({ terminal }: Session, current: JobDocument): void {
+  const { style } = cellOf("status", current.status, 0);
+  const at = formatTime(terminal.clock.now()).slice(11, 19);
+  const state = terminal.paintAside(current.status.replace("_", " "), style);
+  terminal.say(`${at}Z  ${state}  ${printable(storyOf(current, terminal.clock.now()))}`.trimEnd());
+}
+
+function storyOf(current: JobDocument, now: number): string {
+  const { status, attempts, last_error: error, duration_ms: durationMs } = current;
+  const step = current.steps?.find((one) => one.status === status)?.name;
+  const where = step === undefined ? "" : ` of ${step}`;
+  switch (status) {
+    case "pending":
+      if (attempts > 0 && error !== null)
+        return `attempt ${attempts}${where} failed: ${error} Next one ${when(current.next_retry_at, now)}, ${current.retries_remaining + 1} left`;
+      return `attempt ${attempts + 1}${where} ${when(current.run_at, now)}`;
+    case "active":
+      return `attempt ${attempts}${where}`;
+    case "awaiting_approval":
+      return `errand jobs approve ${current.id}`;
+    case "completed":
+      return `${current.response_code} in ${describeDuration(durationMs ?? 0)}, attempt ${attempts}`;
+    case "failed":
+      return `after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: ${error}`;
+    case "cancelled":
+      return current.approval_note ?? "";
+  }
+}
+
+function when(time: string | null, now: number): string {
+  const at = time === null ? null : parseTime(time);
+  return at === null || at <= now ? "now" : relative(at, now);
+}

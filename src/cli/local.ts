@@ -1,0 +1,67 @@
+/** The commands that work on the data folder itself, on the machine of the service; most also while it runs. */
+import type { Command } from "commander";
+import { DEFAULT_DATA_DIR } from "../base/places.ts";
+import { describeUse, formatOf } from "./operation-command.ts";
+import { print, UsageFault } from "./output.ts";
+import type { Session } from "./session.ts";
+
+/** What these commands can do to a data folder. It is given by the program, since a door does not know the store. */
+export interface DataFolder {
+  createAccount(name: string): Promise<NewAccount>;
+  accounts(): Promise<readonly { id: string; name: string; created_at: string }[]>;
+  close(): Promise<void>;
+}
+
+/** The keys are shown in this one answer. */
+export interface NewAccount {
+  readonly id: string;
+  readonly name: string;
+  readonly test_key: string;
+  readonly live_key: string;
+}
+
+export type OpenDataFolder = (folder: string, env: NodeJS.ProcessEnv) => Promise<DataFolder>;
+
+const MAX_NAME = 255;
+
+export function addLocalCommands(program: Command, session: Session, open: OpenDataFolder): void {
+  const accounts = program.command("accounts").summary("Create and list accounts, in the data folder itself");
+  accounts.description(accounts.summary());
+
+  const create = accounts
+    .command("create")
+    .summary("Create an account; prints a test and a live key with all scopes, this once")
+    .argument("<name>", "What the account is called.");
+  add(create, "create", ["errand accounts create Acme", "errand accounts create Acme -o json"], async (folder) => {
+    const [name = ""] = create.processedArgs as string[];
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+    if (name.trim() === "" || name.length > MAX_NAME || /[\u0000-\u001f\u007f]/.test(name))
+      throw new UsageFault(`the name has to have 1 to ${MAX_NAME} characters, and no control characters`);
+    return folder.createAccount(name);
+  });
+
+  const list = accounts.command("list").summary("List the accounts");
+  add(list, "list", ["errand accounts list"], (folder) => folder.accounts());
+
+  function add(
+    command: Command,
+    what: string,
+    examples: readonly string[],
+    run: (folder: DataFolder) => Promise<unknown>,
+  ): void {
+    command.description(command.summary());
+    command.option("--data-dir <folder>", `the data folder [ERRAND_DATA_DIR, else ${DEFAULT_DATA_DIR}]`);
+    describeUse(command, examples);
+    command.action(async () => {
+      const { env } = session.terminal;
+      const { dataDir } = command.opts<{ dataDir?: string }>();
+      const format = formatOf(command, session);
+      const folder = await open(dataDir || env["ERRAND_DATA_DIR"] || DEFAULT_DATA_DIR, env);
+      try {
+        print(`accounts.${what}`, await run(folder), format, session.terminal);
+      } finally {
+        await folder.close();
+      }
+    });
+  }
+}

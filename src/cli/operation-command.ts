@@ -1,0 +1,77 @@
+/** Makes a command of an operation: its arguments and options from the input's fields, its answer printed. */
+import { type Command, Option } from "commander";
+import type { Answer } from "../client/client.ts";
+import { describeField, isRequired } from "../operations/coerce.ts";
+import type { Operation } from "../operations/operation.ts";
+import { isObject } from "./cells.ts";
+import { fieldOptions, inputOf } from "./field-options.ts";
+import { followToEnd, requireCompleted } from "./follow.ts";
+import { FORMATS, type Format, print } from "./output.ts";
+import type { Session } from "./session.ts";
+
+/** Adds the command to the group that it belongs to. */
+export function addOperation(parent: Command, name: string, operation: Operation, session: Session): void {
+  const command = parent.command(name).summary(operation.summary);
+  command.description([operation.summary, operation.description].filter(Boolean).join("\n\n"));
+  for (const field of operation.cli?.positional ?? []) {
+    const schema = operation.input.entries[field]!;
+    command.argument(isRequired(schema) ? `<${field}>` : `[${field}]`, describeField(schema));
+  }
+  for (const option of fieldOptions(operation)) command.addOption(option);
+  if (operation.creates === true)
+    command.option("--idempotency-key <key>", "a repeat under the same key makes nothing new");
+  const waits = operation.name === "jobs.create";
+  if (waits) command.option("--wait", "wait for the job to end, telling what happens on stderr");
+  describeUse(command, operation.cli?.examples ?? []);
+
+  command.action(async () => {
+    const options = command.opts<Record<string, unknown>>();
+    const positional = command.processedArgs as (string | undefined)[];
+    const format = formatOf(command, session);
+    const input = await inputOf(operation, positional, options, session.terminal);
+    const client = session.connect();
+    const answer = await client.call(operation, input, {
+      idempotencyKey: options["idempotencyKey"] as string | undefined,
+    });
+    remark(answer, session);
+    const id = isObject(answer.body) ? answer.body["id"] : undefined;
+    if (waits && options["wait"] === true && typeof id === "string") {
+      const ended = await followToEnd(session, client, id, null);
+      print(operation.name, ended, format, session.terminal);
+      requireCompleted(ended);
+    } else {
+      print(operation.name, answer.body, format, session.terminal);
+    }
+  });
+}
+
+/** The output option and the examples that every command has. */
+export function describeUse(command: Command, examples: readonly string[]): void {
+  command.addOption(
+    new Option("-o, --output <format>", "table for people, the others for programs").choices(FORMATS).default("table"),
+  );
+  addExamples(command, examples);
+}
+
+export function addExamples(command: Command, examples: readonly string[]): void {
+  if (examples.length === 0) return;
+  command.addHelpText("after", `\nExamples:\n${examples.map((line) => `  ${line}`).join("\n")}`);
+}
+
+/** The format asked for; from here on errors follow it too. */
+export function formatOf(command: Command, session: Session): Format {
+  session.format = command.opts<{ output: Format }>().output;
+  return session.format;
+}
+
+/** What the answer says beside its data. */
+function remark({ body, headers }: Answer, { terminal, format }: Session): void {
+  if (headers.get("idempotency-replayed") === "true")
+    terminal.say("This is the answer that the same idempotency key got before; nothing new was made.");
+  if (body === null) terminal.say("Done.");
+  if (!isObject(body)) return;
+  if (body["deduplicated"] === true)
+    terminal.say("A job with this dedupe key is there already; no second one was made.");
+  if (typeof body["next_cursor"] === "string" && format !== "json")
+    terminal.say(`There are more: --cursor ${body["next_cursor"]}`);
+}

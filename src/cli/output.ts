@@ -1,0 +1,52 @@
+/** Prints an answer in the format that was asked for. */
+import { stringify } from "../base/json.ts";
+import { isObject } from "./cells.ts";
+import { columnsOf } from "./columns.ts";
+import { record } from "./record.ts";
+import { table } from "./table.ts";
+import { printable, type Terminal } from "./terminal.ts";
+
+/** `table` is for people; the others are for programs, and the same on a terminal and off it. */
+export const FORMATS = ["table", "json", "ndjson", "id"] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** The command was not used as it can be. */
+export class UsageFault extends Error {}
+
+/** `what` is the operation's name: it decides the columns of a list. */
+export function print(what: string, answer: unknown, format: Format, terminal: Terminal): void {
+  if (answer === null) return;
+  const items = itemsOf(answer);
+  switch (format) {
+    case "json":
+      return terminal.out(safe(stringify(answer, 2), terminal));
+    case "ndjson":
+      for (const item of items ?? [answer]) terminal.out(safe(stringify(item), terminal));
+      return;
+    case "id":
+      for (const item of items ?? [answer]) terminal.out(idOf(item));
+      return;
+    case "table":
+      if (items === null) return record(answer as Record<string, unknown>, terminal).forEach(terminal.out);
+      if (items.length === 0) return terminal.say("(none)");
+      return table(items, columnsOf(what, items), terminal).forEach(terminal.out);
+  }
+}
+
+/** The items of a list; null for one thing. */
+function itemsOf(answer: unknown): readonly unknown[] | null {
+  if (Array.isArray(answer)) return answer;
+  if (isObject(answer) && Array.isArray(answer["data"])) return answer["data"];
+  return null;
+}
+
+function idOf(item: unknown): string {
+  const id = isObject(item) ? (item["id"] ?? item["name"]) : undefined;
+  if (typeof id !== "string") throw new UsageFault("the answer has no ids: use -o json or -o ndjson here");
+  return printable(id);
+}
+
+/** For programs a payload keeps its bytes; on a terminal, what would act on it is escaped, as JSON allows in any string. */
+function safe(json: string, terminal: Terminal): string {
+  return terminal.width === null ? json : printable(json);
+}

@@ -1,0 +1,118 @@
+/** The tree of commands: what the operations make, and the few that are more than one call. */
+import { Command, Option } from "commander";
+import { OPERATIONS } from "../operations/index.ts";
+import { VERSION } from "../version.ts";
+import { addApply } from "./apply.ts";
+import { addCompletion } from "./completion.ts";
+import { addLocalCommands, type OpenDataFolder } from "./local.ts";
+import { addExamples, addOperation } from "./operation-command.ts";
+import type { Session } from "./session.ts";
+import { addWait } from "./wait.ts";
+import { addWatch } from "./watch.ts";
+
+/** One setting of the service, as far as the help tells of it. */
+export interface SettingHelp {
+  readonly env: string;
+  readonly flag: string;
+  readonly help: string;
+  readonly standard: string;
+}
+
+/** What the commands need of the rest of the program, loaded when one of them is used. */
+export interface Services {
+  settings(): Promise<Readonly<Record<string, SettingHelp>>>;
+  /** `flags` by the names of the settings. */
+  serve(flags: Readonly<Record<string, string | undefined>>): Promise<void>;
+  readonly openDataFolder: OpenDataFolder;
+}
+
+const GROUPS: Readonly<Record<string, string>> = {
+  jobs: "Create, follow and control jobs",
+  schedules: "Jobs by cron expression",
+  queues: "Look at queues, limit them, pause them",
+  keys: "API keys of this account and mode",
+};
+
+/** `settings` are loaded for the commands that show them, which needs the service's code. */
+export function buildProgram(
+  session: Session,
+  services: Services,
+  settings: Readonly<Record<string, SettingHelp>> | null,
+): Command {
+  const program = new Command("errand")
+    .description("Errand: the HTTP job queue. Without a command it starts the service.")
+    .version(VERSION, "-V, --version")
+    .usage("[command]")
+    .exitOverride()
+    .configureHelp({ styleTitle: (text) => session.terminal.paint(text, "bold") })
+    .configureOutput({
+      writeOut: (text) => session.terminal.out(text.trimEnd()),
+      writeErr: (text) => session.terminal.say(text.trimEnd()),
+      outputError: (text, write) => write(oneLine(text)),
+    });
+  addServe(program, services, settings);
+  const group = groupsOf(program);
+  for (const operation of OPERATIONS) {
+    if (operation.cli === null) continue;
+    const [first = "", second] = operation.cli.command.split(" ");
+    if (second === undefined) addOperation(program, first, operation, session);
+    else addOperation(group(first), second, operation, session);
+  }
+  addWait(group("jobs"), session);
+  addWatch(group("jobs"), session);
+  addApply(group("schedules"), session);
+  addLocalCommands(program, session, services.openDataFolder);
+  addCompletion(program, session);
+  program.addHelpText(
+    "after",
+    `
+Environment:
+  ERRAND_API_KEY  the key; on the machine of the service, its test key by default
+  ERRAND_URL      where the service is; http://localhost:3000 by default
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 key, 4 not found, 5 the awaited job failed`,
+  );
+  addExamples(program, [
+    "errand serve",
+    `errand jobs create --url https://example.com/hook --payload '{"order":42}' --wait`,
+    "errand jobs list --status failed",
+  ]);
+  return program;
+}
+
+/** A group is made when the first of its commands is. */
+function groupsOf(program: Command): (name: string) => Command {
+  return (name) => {
+    const known = program.commands.find((command) => command.name() === name);
+    if (known !== undefined) return known;
+    const summary = GROUPS[name] ?? `Commands on ${name.replaceAll("-", " ")}`;
+    return program.command(name).summary(summary).description(summary);
+  };
+}
+
+function addServe(
+  program: Command,
+  services: Services,
+  settings: Readonly<Record<string, SettingHelp>> | null,
+): void {
+  const command = program.command("serve").summary("Start the service (also what errand alone does)");
+  command.description("Start the service: the API, the dispatch loop and the cron loop, in one process on one data folder.");
+  const named = Object.entries(settings ?? {}).map(([name, { flag, help, standard, env }]) => {
+    const option = new Option(flag, `${help} [${standard === "" ? env : `${env}, ${standard}`}]`);
+    command.addOption(option);
+    return { name, option };
+  });
+  addExamples(command, ["errand", "errand serve --port 8080 --data-dir /var/lib/errand"]);
+  command.action(async () => {
+    const given = command.opts<Record<string, string>>();
+    await services.serve(
+      Object.fromEntries(named.map(({ name, option }) => [name, given[option.attributeName()]])),
+    );
+  });
+}
+
+/** `error: unknown option '--ulr'\n(Did you mean --url?)` as one line in this program's voice. */
+function oneLine(text: string): string {
+  const line = text.trim().replace(/^error: /, "").replace(/\s*\n\(Did you mean (.+)\?\)$/s, " (did you mean $1?)");
+  return `errand: ${line}`;
+}

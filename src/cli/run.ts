@@ -1,0 +1,34 @@
+/** Runs one command line and answers its exit code. */
+import { stringify } from "../base/json.ts";
+import { ApiFault } from "../client/client.ts";
+import { EXIT, report } from "./faults.ts";
+import { buildProgram, type Services } from "./program.ts";
+import { Session } from "./session.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Commands that show the settings of the service. */
+const SHOWS_SETTINGS = new Set(["serve", "help", "completion"]);
+const OF_PROGRAM = new Set(["-h", "--help", "-V", "--version"]);
+
+export async function run(argv: readonly string[], terminal: Terminal, services: Services): Promise<number> {
+  const session = new Session(terminal);
+  const line = withServe(argv);
+  try {
+    const settings = SHOWS_SETTINGS.has(line[0] ?? "") ? await services.settings() : null;
+    await buildProgram(session, services, settings).parseAsync(line, { from: "user" });
+    return EXIT.done;
+  } catch (error) {
+    // A program that asked for JSON gets the problem document where it would have got the answer.
+    const wantsJson = session.format === "json" || session.format === "ndjson";
+    if (error instanceof ApiFault && wantsJson)
+      terminal.out(stringify(error.document, session.format === "json" ? 2 : undefined));
+    return report(error, terminal);
+  }
+}
+
+/** `errand` and `errand --port 8080` start the service. */
+function withServe(argv: readonly string[]): string[] {
+  const [first] = argv;
+  const isService = first === undefined || (first.startsWith("-") && !OF_PROGRAM.has(first));
+  return isService ? ["serve", ...argv] : [...argv];
+}

@@ -1,0 +1,58 @@
+/** `errand jobs watch`: what happens to jobs, as it happens. */
+import type { Command } from "commander";
+import { ConnectFault } from "../client/client.ts";
+import type { ServerEvent } from "../client/server-events.ts";
+import { cellOf, isObject } from "./cells.ts";
+import { describeUse, formatOf } from "./operation-command.ts";
+import type { Format } from "./output.ts";
+import type { Session } from "./session.ts";
+import { printable } from "./terminal.ts";
+
+const RETRY_MS = 1_000;
+
+export function addWatch(jobs: Command, session: Session): void {
+  const command = jobs
+    .command("watch")
+    .summary("Follow what happens to jobs, live, until Ctrl-C")
+    .option("--queue <name>", "only jobs of this queue");
+  command.description(command.summary());
+  describeUse(command, ["errand jobs watch", "errand jobs watch --queue mail -o ndjson"]);
+  command.action(async () => {
+    const { queue } = command.opts<{ queue?: string }>();
+    await watch(session, formatOf(command, session), queue ?? null);
+  });
+}
+
+/** Takes the stream up again where it broke off; only a first connection that fails is an error. */
+async function watch(session: Session, format: Format, queue: string | null): Promise<void> {
+  const client = session.connect();
+  let lastId: string | null = null;
+  let hasWorked = false;
+  for (;;) {
+    try {
+      for await (const event of client.events(lastId)) {
+        hasWorked = true;
+        lastId = event.id ?? lastId;
+        show(event, format, queue, session);
+      }
+      hasWorked = true;
+    } catch (error) {
+      if (!hasWorked || !(error instanceof ConnectFault)) throw error;
+    }
+    session.terminal.say("errand: the connection has ended; trying again");
+    await session.pause(RETRY_MS);
+  }
+}
+
+function show(event: ServerEvent, format: Format, queue: string | null, { terminal }: Session): void {
+  if (!event.type.startsWith("job.")) return;
+  const data: unknown = JSON.parse(event.data);
+  if (!isObject(data) || (queue !== null && data["queue"] !== queue)) return;
+  const { at, job_id: id, status, queue: name } = data;
+  if (format === "json" || format === "ndjson") return terminal.out(event.data);
+  if (format === "id") return terminal.out(printable(String(id)));
+  const { style } = cellOf("status", status, 0);
+  const time = String(at).slice(11, 23);
+  const type = terminal.paint(event.type.padEnd("job.awaiting_approval".length), style);
+  terminal.out(`${printable(time)}Z  ${type}  ${printable(`${String(id)}  ${String(name ?? "")}`)}`.trimEnd());
+}
