@@ -21,7 +21,13 @@ const MIN_SECRET_KEY = 32;
 
 export const SETTINGS = {
   host: setting("HOST", "--host <address>", "127.0.0.1", "address to listen on", readHost),
-  port: setting("PORT", "--port <number>", DEFAULT_PORT, "port to listen on; 0 takes a free one", whole(0, 65_535)),
+  port: setting(
+    "PORT",
+    "--port <number>",
+    DEFAULT_PORT,
+    "port to listen on; 0 takes a free one",
+    whole(0, 65_535),
+  ),
   dataDir: setting(
     "DATA_DIR",
     "--data-dir <folder>",

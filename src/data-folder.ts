@@ -19,7 +19,9 @@ export async function openDataFolder(folder: string, env: NodeJS.ProcessEnv): Pr
     );
   // A key made now would seal secrets that the service cannot open.
   if (config.secretKey === null && !existsSync(join(folder, SECRET_KEY_FILE)))
-    throw new ConfigFault(`${folder} has no ${SECRET_KEY_FILE}: set ERRAND_SECRET_KEY as it is set for the service`);
+    throw new ConfigFault(
+      `${folder} has no ${SECRET_KEY_FILE}: set ERRAND_SECRET_KEY as it is set for the service`,
+    );
   const clock = systemClock;
   const box = secretBox(secretKey(folder, config.secretKey));
   const store = openStore({ folder, box, clock, exclusive: false });

@@ -34,7 +34,10 @@ export function addApply(schedules: Command, session: Session): void {
     .summary("Create or replace the schedules of a JSON array, each by its name; others are left alone")
     .requiredOption("-f, --file <file>", "the file, or - for stdin");
   command.description(command.summary());
-  describeUse(command, ["errand schedules apply -f schedules.json", "errand schedules apply -f - < schedules.json"]);
+  describeUse(command, [
+    "errand schedules apply -f schedules.json",
+    "errand schedules apply -f - < schedules.json",
+  ]);
   command.action(async () => {
     const format = formatOf(command, session);
     const { file } = command.opts<{ file: string }>();
@@ -83,7 +86,12 @@ async function schedulesByName(client: Client): Promise<Map<string, Fields>> {
   return found;
 }
 
-async function apply(client: Client, name: string, fields: Fields, before: Fields | undefined): Promise<Applied> {
+async function apply(
+  client: Client,
+  name: string,
+  fields: Fields,
+  before: Fields | undefined,
+): Promise<Applied> {
   const path = `/v1/schedules/by-name/${pathSegment(name)}`;
   const after = (await client.request({ method: "PUT", path, body: fields })).body as Fields;
   if (before === undefined) return { name, id: after["id"], result: "created", changes: [] };
@@ -95,7 +103,9 @@ async function apply(client: Client, name: string, fields: Fields, before: Field
 
 function tell({ name, id, result, changes }: Applied, { terminal }: Session): void {
   const style = result === "created" ? "green" : result === "changed" ? "yellow" : "dim";
-  terminal.out(`${terminal.paint(result.padEnd("unchanged".length), style)}  ${printable(`${name}  ${String(id)}`)}`);
+  terminal.out(
+    `${terminal.paint(result.padEnd("unchanged".length), style)}  ${printable(`${name}  ${String(id)}`)}`,
+  );
   const now = terminal.clock.now();
   const shown = (field: string, value: unknown) => cellOf(field, value, now).text || "(none)";
   for (const { field, from, to } of changes)

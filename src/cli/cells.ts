@@ -43,10 +43,16 @@ export function cellOf(name: string, value: unknown, now: number): Cell {
     if (time !== null) return timeCell(time, now);
     return { text: printable(value), style: STATE_FIELDS.has(name) ? (STATES[value] ?? null) : null };
   }
-  if (typeof value === "number" && name.endsWith("_ms")) return { text: describeDuration(value), style: null };
-  if (Array.isArray(value) && value.every((one) => !isObject(one)))
-    return { text: printable(value.map(String).join(", ")), style: null };
-  return { text: printable(typeof value === "object" ? stringify(value) : String(value)), style: null };
+  if (typeof value === "number" && name.endsWith("_ms"))
+    return { text: describeDuration(value), style: null };
+  if (Array.isArray(value) && !value.some(isObject))
+    return { text: printable(value.map(plainText).join(", ")), style: null };
+  return { text: printable(plainText(value)), style: null };
+}
+
+/** A value as text: a string as it is, anything else as JSON. */
+export function plainText(value: unknown): string {
+  return typeof value === "string" ? value : stringify(value);
 }
 
 /** How a field is called above its column: the unit stands beside the value. */

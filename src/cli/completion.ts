@@ -36,7 +36,11 @@ Examples:
 }
 
 function nodesOf(command: Command, path: readonly string[]): Node[] {
-  const words: Word[] = command.commands.map((child) => ({ text: child.name(), help: child.summary(), value: null }));
+  const words: Word[] = command.commands.map((child) => ({
+    text: child.name(),
+    help: child.summary(),
+    value: null,
+  }));
   for (const { choices } of argumentsOf(command))
     words.push(...choices.map((text) => ({ text, help: "", value: null })));
   for (const option of command.options) {
@@ -55,7 +59,11 @@ function argumentsOf(command: Command): { choices: readonly string[] }[] {
 }
 
 /** The lines of a `case` over the options that take a value: what may stand after each. */
-function valueCases(nodes: readonly Node[], fileCommand: string, wordCommand: (words: string) => string): string {
+function valueCases(
+  nodes: readonly Node[],
+  fileCommand: string,
+  wordCommand: (words: string) => string,
+): string {
   const cases = nodes.flatMap(({ path, words }) =>
     words.flatMap(({ text, value }) => {
       if (value === null) return [];
@@ -67,32 +75,40 @@ function valueCases(nodes: readonly Node[], fileCommand: string, wordCommand: (w
 }
 
 function wordCases(nodes: readonly Node[]): string {
-  return nodes.map(({ path, words }) => `    ${quoted(path)}) words=${quoted(words.map(({ text }) => text).join(" "))} ;;`).join("\n");
+  return nodes
+    .map(
+      ({ path, words }) =>
+        `    ${quoted(path)}) candidates=${quoted(words.map(({ text }) => text).join(" "))} ;;`,
+    )
+    .join("\n");
 }
 
 /** The words of the line up to the cursor that name a command, in `path`: options are passed over. */
-const PATH_LOOP = (paths: string, words: string) => `  local path="" word
+const pathLoop = (paths: string, words: string) => `  local path="" word
   for word in ${words}; do
     case " ${paths} " in *" $\{path:+$path/}$word "*) path="$\{path:+$path/}$word" ;; esac
   done
   path="$\{path//\\// }"`;
 
 function pathsOf(nodes: readonly Node[]): string {
-  return nodes.map(({ path }) => path.replaceAll(" ", "/")).filter(Boolean).join(" ");
+  return nodes
+    .map(({ path }) => path.replaceAll(" ", "/"))
+    .filter(Boolean)
+    .join(" ");
 }
 
 function bash(nodes: readonly Node[]): string {
   return `# bash completion of errand
 _errand() {
-  local current="$\{COMP_WORDS[COMP_CWORD]}" previous="$\{COMP_WORDS[COMP_CWORD - 1]}" words=""
-${PATH_LOOP(pathsOf(nodes), `"$\{COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
+  local current="$\{COMP_WORDS[COMP_CWORD]}" previous="$\{COMP_WORDS[COMP_CWORD - 1]}" candidates=""
+${pathLoop(pathsOf(nodes), `"$\{COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
   case "$\{path:+$path }$previous" in
 ${valueCases(nodes, `COMPREPLY=($(compgen -f -- "$current"))`, (words) => `COMPREPLY=($(compgen -W "${words}" -- "$current"))`)}
   esac
   case "$path" in
 ${wordCases(nodes)}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  COMPREPLY=($(compgen -W "$candidates" -- "$current"))
 }
 complete -o default -F _errand errand`;
 }
@@ -100,15 +116,15 @@ complete -o default -F _errand errand`;
 function zsh(nodes: readonly Node[]): string {
   return `#compdef errand
 _errand() {
-  local previous="$\{words[CURRENT-1]}" line=("$\{(@)words[2,CURRENT-1]}") words=""
-${PATH_LOOP(pathsOf(nodes), `"$\{line[@]}"`)}
+  local previous="$\{words[CURRENT-1]}" line=("$\{(@)words[2,CURRENT-1]}") candidates=""
+${pathLoop(pathsOf(nodes), `"$\{line[@]}"`)}
   case "$\{path:+$path }$previous" in
 ${valueCases(nodes, "_files", (words) => `compadd -- ${words}`)}
   esac
   case "$path" in
 ${wordCases(nodes)}
   esac
-  compadd -- $\{=words}
+  compadd -- $\{=candidates}
 }
 compdef _errand errand`;
 }
@@ -116,8 +132,17 @@ compdef _errand errand`;
 function fish(nodes: readonly Node[]): string {
   const lines = nodes.flatMap(({ path, words }) =>
     words.map(({ text, help, value }) => {
-      const word = text.startsWith("--") ? `-l ${text.slice(2)}` : text.startsWith("-") ? `-s ${text.slice(1)}` : `-a ${text}`;
-      const takes = value === null ? "" : value.choices.length === 0 ? " -r -F" : ` -x -a ${quoted(value.choices.join(" "))}`;
+      const word = text.startsWith("--")
+        ? `-l ${text.slice(2)}`
+        : text.startsWith("-")
+          ? `-s ${text.slice(1)}`
+          : `-a ${text}`;
+      const takes =
+        value === null
+          ? ""
+          : value.choices.length === 0
+            ? " -r -F"
+            : ` -x -a ${quoted(value.choices.join(" "))}`;
       return `complete -c errand -n ${quoted(`__errand_at ${quoted(path)}`)} ${word}${takes} -d ${quoted(help)}`;
     }),
   );

@@ -50,8 +50,7 @@ function lineOf(error: unknown): string {
 }
 
 export function problemLine({ code, detail, request_id: requestId, errors = [] }: ProblemDocument): string {
-  const said =
-    errors.length > 1 ? `${errors.map(faultLine).join("; ")}.` : detail;
+  const said = errors.length > 1 ? `${errors.map(faultLine).join("; ")}.` : detail;
   return `${said} (${[code, requestId].filter(Boolean).join(", ")})`;
 }
 

@@ -1,6 +1,7 @@
 /** The fields of an operation as options of its command, and the options given as input of the operation. */
-import type * as v from "valibot";
+
 import { Option } from "commander";
+import type * as v from "valibot";
 import {
   choicesOfField,
   coerceFields,

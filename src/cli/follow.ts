@@ -43,10 +43,17 @@ export async function followToEnd(
 }
 
 /** Throws where the job that was waited for has failed or was cancelled. */
-export function requireCompleted({ id, status, last_error: lastError, last_error_code: code }: JobDocument): void {
+export function requireCompleted({
+  id,
+  status,
+  last_error: lastError,
+  last_error_code: code,
+}: JobDocument): void {
   if (status === "completed") return;
   throw new AwaitedJobFault(
-    status === "failed" ? `${id} failed: ${lastError ?? "no error was recorded"} (${code ?? "unknown"})` : `${id} was ${status}`,
+    status === "failed"
+      ? `${id} failed: ${lastError ?? "no error was recorded"} (${code ?? "unknown"})`
+      : `${id} was ${status}`,
   );
 }
 
@@ -61,7 +68,8 @@ async function readThroughOutage(
     try {
       return (await client.call(operationNamed("jobs.get"), input)).body as JobDocument;
     } catch (error) {
-      const passes = error instanceof ConnectFault || (error instanceof ApiFault && error.document.status >= 429);
+      const passes =
+        error instanceof ConnectFault || (error instanceof ApiFault && error.document.status >= 429);
       // The first read is to fail at once: a wrong address is no outage.
       if (!passes || input.wait === undefined) throw error;
       if (since === null) session.terminal.say(`errand: ${error.message}; trying again`);

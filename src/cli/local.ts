@@ -32,13 +32,17 @@ export function addLocalCommands(program: Command, session: Session, open: OpenD
     .command("create")
     .summary("Create an account; prints a test and a live key with all scopes, this once")
     .argument("<name>", "What the account is called.");
-  add(create, "create", ["errand accounts create Acme", "errand accounts create Acme -o json"], async (folder) => {
-    const [name = ""] = create.processedArgs as string[];
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-    if (name.trim() === "" || name.length > MAX_NAME || /[\u0000-\u001f\u007f]/.test(name))
-      throw new UsageFault(`the name has to have 1 to ${MAX_NAME} characters, and no control characters`);
-    return folder.createAccount(name);
-  });
+  add(
+    create,
+    "create",
+    ["errand accounts create Acme", "errand accounts create Acme -o json"],
+    async (folder) => {
+      const [name = ""] = create.processedArgs as string[];
+      if (name.trim() === "" || name.length > MAX_NAME || /[\u0000-\u001f\u007f]/.test(name))
+        throw new UsageFault(`the name has to have 1 to ${MAX_NAME} characters, and no control characters`);
+      return folder.createAccount(name);
+    },
+  );
 
   const list = accounts.command("list").summary("List the accounts");
   add(list, "list", ["errand accounts list"], (folder) => folder.accounts());

@@ -48,7 +48,9 @@ export function addOperation(parent: Command, name: string, operation: Operation
 /** The output option and the examples that every command has. */
 export function describeUse(command: Command, examples: readonly string[]): void {
   command.addOption(
-    new Option("-o, --output <format>", "table for people, the others for programs").choices(FORMATS).default("table"),
+    new Option("-o, --output <format>", "table for people, the others for programs")
+      .choices(FORMATS)
+      .default("table"),
   );
   addExamples(command, examples);
 }

@@ -1,6 +1,6 @@
 /** Prints an answer in the format that was asked for. */
 import { stringify } from "../base/json.ts";
-import { isObject } from "./cells.ts";
+import { isObject, plainText } from "./cells.ts";
 import { columnsOf } from "./columns.ts";
 import { record } from "./record.ts";
 import { table } from "./table.ts";
@@ -27,17 +27,25 @@ export function print(what: string, answer: unknown, format: Format, terminal: T
       for (const item of items ?? [answer]) terminal.out(idOf(item));
       return;
     case "table":
-      if (items === null) return record(answer as Record<string, unknown>, terminal).forEach(terminal.out);
-      if (items.length === 0) return terminal.say("(none)");
-      return table(items, columnsOf(what, items), terminal).forEach(terminal.out);
+      if (items?.length === 0) return terminal.say("(none)");
+      for (const line of linesOf(what, answer, items, terminal)) terminal.out(line);
   }
+}
+
+function linesOf(
+  what: string,
+  answer: unknown,
+  items: readonly unknown[] | null,
+  terminal: Terminal,
+): string[] {
+  if (items !== null) return table(items, columnsOf(what, items), terminal);
+  return isObject(answer) ? record(answer, terminal) : [plainText(answer)];
 }
 
 /** The items of a list; null for one thing. */
 function itemsOf(answer: unknown): readonly unknown[] | null {
-  if (Array.isArray(answer)) return answer;
-  if (isObject(answer) && Array.isArray(answer["data"])) return answer["data"];
-  return null;
+  const list = isObject(answer) ? answer["data"] : answer;
+  return Array.isArray(list) ? (list as unknown[]) : null;
 }
 
 function idOf(item: unknown): string {

@@ -33,12 +33,14 @@ const GROUPS: Readonly<Record<string, string>> = {
   keys: "API keys of this account and mode",
 };
 
-/** `settings` are loaded for the commands that show them, which needs the service's code. */
-export function buildProgram(
-  session: Session,
-  services: Services,
-  settings: Readonly<Record<string, SettingHelp>> | null,
-): Command {
+export interface Wanted {
+  /** The group whose commands are wanted, the others being made without theirs; null: all are. */
+  readonly group: string | null;
+  /** Loaded for the commands that show them, which takes the service's code. */
+  readonly settings: Readonly<Record<string, SettingHelp>> | null;
+}
+
+export function buildProgram(session: Session, services: Services, wanted: Wanted): Command {
   const program = new Command("errand")
     .description("Errand: the HTTP job queue. Without a command it starts the service.")
     .version(VERSION, "-V, --version")
@@ -50,17 +52,18 @@ export function buildProgram(
       writeErr: (text) => session.terminal.say(text.trimEnd()),
       outputError: (text, write) => write(oneLine(text)),
     });
-  addServe(program, services, settings);
+  const isWanted = (name: string) => wanted.group === null || wanted.group === name;
+  addServe(program, services, wanted.settings);
   const group = groupsOf(program);
   for (const operation of OPERATIONS) {
     if (operation.cli === null) continue;
     const [first = "", second] = operation.cli.command.split(" ");
-    if (second === undefined) addOperation(program, first, operation, session);
-    else addOperation(group(first), second, operation, session);
+    const parent = second === undefined ? program : group(first);
+    if (second === undefined || isWanted(first)) addOperation(parent, second ?? first, operation, session);
   }
-  addWait(group("jobs"), session);
-  addWatch(group("jobs"), session);
-  addApply(group("schedules"), session);
+  if (isWanted("jobs")) addWait(group("jobs"), session);
+  if (isWanted("jobs")) addWatch(group("jobs"), session);
+  if (isWanted("schedules")) addApply(group("schedules"), session);
   addLocalCommands(program, session, services.openDataFolder);
   addCompletion(program, session);
   program.addHelpText(
@@ -96,7 +99,9 @@ function addServe(
   settings: Readonly<Record<string, SettingHelp>> | null,
 ): void {
   const command = program.command("serve").summary("Start the service (also what errand alone does)");
-  command.description("Start the service: the API, the dispatch loop and the cron loop, in one process on one data folder.");
+  command.description(
+    "Start the service: the API, the dispatch loop and the cron loop, in one process on one data folder.",
+  );
   const named = Object.entries(settings ?? {}).map(([name, { flag, help, standard, env }]) => {
     const option = new Option(flag, `${help} [${standard === "" ? env : `${env}, ${standard}`}]`);
     command.addOption(option);
@@ -113,6 +118,9 @@ function addServe(
 
 /** `error: unknown option '--ulr'\n(Did you mean --url?)` as one line in this program's voice. */
 function oneLine(text: string): string {
-  const line = text.trim().replace(/^error: /, "").replace(/\s*\n\(Did you mean (.+)\?\)$/s, " (did you mean $1?)");
+  const line = text
+    .trim()
+    .replace(/^error: /, "")
+    .replace(/\s*\n\(Did you mean (.+)\?\)$/s, " (did you mean $1?)");
   return `errand: ${line}`;
 }

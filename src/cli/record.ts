@@ -25,9 +25,13 @@ export function record(thing: Readonly<Record<string, unknown>>, terminal: Termi
 function telling(thing: Readonly<Record<string, unknown>>, prefix: string): [name: string, value: unknown][] {
   return Object.entries(thing).flatMap(([name, value]): [string, unknown][] => {
     const path = prefix + name;
-    if (isObject(value)) return name.endsWith("headers") ? headerFields(path, value) : telling(value, `${path}.`);
+    if (isObject(value))
+      return name.endsWith("headers") ? headerFields(path, value) : telling(value, `${path}.`);
     const saysNothing =
-      value === null || value === undefined || value === false || (Array.isArray(value) && value.length === 0);
+      value === null ||
+      value === undefined ||
+      value === false ||
+      (Array.isArray(value) && value.length === 0);
     return saysNothing || isList(value) ? [] : [[path, value]];
   });
 }

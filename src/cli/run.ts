@@ -6,16 +6,20 @@ import { buildProgram, type Services } from "./program.ts";
 import { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Commands that show the settings of the service. */
-const SHOWS_SETTINGS = new Set(["serve", "help", "completion"]);
+/** Commands that show every other one. */
+const SHOWS_ALL = new Set(["help", "completion"]);
 const OF_PROGRAM = new Set(["-h", "--help", "-V", "--version"]);
 
 export async function run(argv: readonly string[], terminal: Terminal, services: Services): Promise<number> {
   const session = new Session(terminal);
   const line = withServe(argv);
   try {
-    const settings = SHOWS_SETTINGS.has(line[0] ?? "") ? await services.settings() : null;
-    await buildProgram(session, services, settings).parseAsync(line, { from: "user" });
+    const [first = ""] = line;
+    const wanted = {
+      group: SHOWS_ALL.has(first) ? null : first,
+      settings: first === "serve" || SHOWS_ALL.has(first) ? await services.settings() : null,
+    };
+    await buildProgram(session, services, wanted).parseAsync(line, { from: "user" });
     return EXIT.done;
   } catch (error) {
     // A program that asked for JSON gets the problem document where it would have got the answer.

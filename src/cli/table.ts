@@ -44,7 +44,9 @@ function fit(columns: readonly Column[], room: number): Column[] {
     fitting.reduce((sum, { width }) => sum + width, 0) + GAP.length * (fitting.length - 1) - room;
   if (excess() > 0) {
     for (const column of fitting) {
-      column.cells = column.cells.map((cell) => (cell.short === undefined ? cell : { ...cell, text: cell.short }));
+      column.cells = column.cells.map((cell) =>
+        cell.short === undefined ? cell : { ...cell, text: cell.short },
+      );
       measured(column);
     }
   }
@@ -85,7 +87,7 @@ function cutTo(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   let cut = "";
   let used = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const segment of graphemesOf(text)) {
     const next = used + graphemeWidth(segment);
     if (next > width - 1) break;
     cut += segment;
@@ -94,7 +96,11 @@ function cutTo(text: string, width: number): string {
   return `${cut}…`;
 }
 
-const graphemes = new Intl.Segmenter();
+/** What a reader takes for one character. */
+function graphemesOf(text: string): string[] {
+  return Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+}
+
 const WIDE =
   /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|[\uff01-\uff60]/u;
 
@@ -106,6 +112,6 @@ function graphemeWidth(grapheme: string): number {
 export function textWidth(text: string): number {
   if (/^[\x20-\x7e…]*$/.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  for (const segment of graphemesOf(text)) width += graphemeWidth(segment);
   return width;
 }

@@ -19,7 +19,6 @@ export interface Terminal {
 }
 
 /** The control characters by which a foreign text could take over a terminal, and those that turn its direction. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /** A text for a person to read: what would act on the terminal is shown as `\u001b`. */

@@ -18,7 +18,9 @@ export function addWait(jobs: Command, session: Session): void {
     const { timeout } = command.opts<{ timeout?: string }>();
     const timeoutMs = timeout === undefined ? null : parseDuration(timeout);
     if (timeout !== undefined && timeoutMs === null)
-      throw new UsageFault(`--timeout has to be a whole number and a unit (s, m, h, d), such as 30s, not ${timeout}`);
+      throw new UsageFault(
+        `--timeout has to be a whole number and a unit (s, m, h, d), such as 30s, not ${timeout}`,
+      );
     const format = formatOf(command, session);
     const ended = await followToEnd(session, session.connect(), id, timeoutMs);
     print("jobs.get", ended, format, session.terminal);

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { ConnectFault } from "../client/client.ts";
 import type { ServerEvent } from "../client/server-events.ts";
-import { cellOf, isObject } from "./cells.ts";
+import { cellOf } from "./cells.ts";
 import { describeUse, formatOf } from "./operation-command.ts";
 import type { Format } from "./output.ts";
 import type { Session } from "./session.ts";
@@ -46,13 +46,12 @@ async function watch(session: Session, format: Format, queue: string | null): Pr
 
 function show(event: ServerEvent, format: Format, queue: string | null, { terminal }: Session): void {
   if (!event.type.startsWith("job.")) return;
-  const data: unknown = JSON.parse(event.data);
-  if (!isObject(data) || (queue !== null && data["queue"] !== queue)) return;
-  const { at, job_id: id, status, queue: name } = data;
+  const data = JSON.parse(event.data) as Readonly<Record<string, string | undefined>>;
+  const { at = "", job_id: id = "", status, queue: name = "" } = data;
+  if (queue !== null && name !== queue) return;
   if (format === "json" || format === "ndjson") return terminal.out(event.data);
-  if (format === "id") return terminal.out(printable(String(id)));
+  if (format === "id") return terminal.out(printable(id));
   const { style } = cellOf("status", status, 0);
-  const time = String(at).slice(11, 23);
   const type = terminal.paint(event.type.padEnd("job.awaiting_approval".length), style);
-  terminal.out(`${printable(time)}Z  ${type}  ${printable(`${String(id)}  ${String(name ?? "")}`)}`.trimEnd());
+  terminal.out(`${printable(at.slice(11, 23))}Z  ${type}  ${printable(`${id}  ${name}`)}`.trimEnd());
 }

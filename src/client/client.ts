@@ -72,7 +72,7 @@ export class Client {
     const rest = { ...input };
     let { path } = operation.http;
     for (const name of pathNames(operation)) {
-      path = path.replace(`{${name}}`, pathSegment(String(rest[name] ?? "")));
+      path = path.replace(`{${name}}`, pathSegment(rest[name]));
       delete rest[name];
     }
     if (method === "GET" || method === "DELETE")
@@ -138,13 +138,13 @@ export class Client {
         `${this.url} redirects to ${headers.get("location") ?? "nowhere"}: set ERRAND_URL to where Errand is`,
       );
     const text = await response.text().catch((error: unknown) => this.unreachable(error));
-    if (!/^application\/problem\+json/.test(headers.get("content-type") ?? ""))
+    if (!headers.get("content-type")?.startsWith("application/problem+json"))
       return new ConnectFault(`${this.url} answered ${status}, and not as Errand does: check ERRAND_URL`);
     return new ApiFault(JSON.parse(text) as ProblemDocument);
   }
 
   private parse(response: Response, text: string): unknown {
-    if (!/^application\/json/.test(response.headers.get("content-type") ?? ""))
+    if (!response.headers.get("content-type")?.startsWith("application/json"))
       throw new ConnectFault(
         `${this.url} answered ${response.status} without JSON, and not as Errand does: check ERRAND_URL`,
       );
@@ -173,7 +173,8 @@ function reasonOf(error: unknown): string {
 }
 
 /** One segment of a path. An empty one, `.` and `..` would name something else (RFC 3986 §5.2.4): nothing is called so. */
-export function pathSegment(text: string): string {
+export function pathSegment(value: unknown): string {
+  const text = typeof value === "string" ? value : "";
   if (text !== "" && text !== "." && text !== "..") return encodeURIComponent(text);
   const detail = `There is nothing named ${JSON.stringify(text)}.`;
   throw new ApiFault({ status: 404, code: "not_found", title: "Not found", detail, request_id: null });

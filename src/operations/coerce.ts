@@ -33,7 +33,7 @@ export function choicesOfField(schema: v.GenericSchema): readonly string[] | nul
 
 /** What a field is for, in the words of its schema. */
 export function describeField(schema: v.GenericSchema): string {
-  return description(schema as unknown as Shape) ?? "";
+  return description(schema) ?? "";
 }
 
 export function isRequired(schema: v.GenericSchema): boolean {
@@ -42,7 +42,7 @@ export function isRequired(schema: v.GenericSchema): boolean {
 
 /** Whether null is a value of the field, which a string cannot say. */
 export function isNullable(schema: v.GenericSchema): boolean {
-  let shape: Shape | undefined = schema as unknown as Shape;
+  let shape: Shape | undefined = schema;
   while (shape !== undefined && shape.type !== "nullable") shape = shape.wrapped;
   return shape !== undefined;
 }
