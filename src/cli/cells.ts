@@ -55,9 +55,10 @@ export function plainText(value: unknown): string {
   return typeof value === "string" ? value : stringify(value);
 }
 
-/** How a field is called above its column: the unit stands beside the value. */
+/** How a field is called beside its value, which shows by itself that it is a time or a duration. */
 export function labelOf(name: string): string {
-  return name.replace(/_ms$/, "").replaceAll(/[_.]/g, " ");
+  if (name === "response_code") return "code";
+  return name.replace(/_(ms|at)$/, "").replaceAll(/[_.]/g, " ");
 }
 
 function timeCell(time: number, now: number): Cell {

@@ -94,7 +94,7 @@ function storyOf(current: JobDocument, now: number): string {
   switch (status) {
     case "pending":
       if (attempts > 0 && error !== null)
-        return `attempt ${attempts}${where} failed: ${error} Next one ${when(current.next_retry_at, now)}, ${current.retries_remaining + 1} left`;
+        return `attempt ${attempts}${where} failed: ${error} Next one ${when(current.next_retry_at, now)}, ${current.retries_remaining} left`;
       return `attempt ${attempts + 1}${where} ${when(current.run_at, now)}`;
     case "active":
       return `attempt ${attempts}${where}`;

@@ -1,4 +1,5 @@
 /** One thing for people: a line for each field that says something, lists of things as tables below. */
+import { RawJson } from "../base/json.ts";
 import { cellOf, isObject, labelOf } from "./cells.ts";
 import { columnsOf } from "./columns.ts";
 import { table, textWidth } from "./table.ts";
@@ -27,13 +28,13 @@ function telling(thing: Readonly<Record<string, unknown>>, prefix: string): [nam
     const path = prefix + name;
     if (isObject(value))
       return name.endsWith("headers") ? headerFields(path, value) : telling(value, `${path}.`);
-    const saysNothing =
-      value === null ||
-      value === undefined ||
-      value === false ||
-      (Array.isArray(value) && value.length === 0);
-    return saysNothing || isList(value) ? [] : [[path, value]];
+    return saysNothing(value) || isList(value) ? [] : [[path, value]];
   });
+}
+
+function saysNothing(value: unknown): boolean {
+  if (value instanceof RawJson) return value.text === "null";
+  return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
 function headerFields(path: string, headers: Readonly<Record<string, unknown>>): [string, unknown][] {

@@ -4,7 +4,7 @@ import type { Terminal } from "./terminal.ts";
 
 const GAP = "  ";
 /** A text is cut to no less than this. */
-const MIN_CUT = 12;
+const MIN_CUT = 10;
 
 interface Column {
   readonly name: string;

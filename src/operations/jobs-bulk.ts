@@ -10,6 +10,10 @@ export const bulkOperations: readonly Operation[] = [
   bulk({
     name: "jobs.retry_many",
     path: "/v1/jobs/retry",
+    cli: {
+      command: "jobs retry-all",
+      examples: ["errand jobs retry-all --queue mail --created-after 2026-11-20T00:00:00Z"],
+    },
     summary: "Retry every failed or cancelled job that the filters match",
     effect: "write",
     from: ["failed", "cancelled"],
@@ -19,6 +23,10 @@ export const bulkOperations: readonly Operation[] = [
   bulk({
     name: "jobs.cancel_many",
     path: "/v1/jobs/cancel",
+    cli: {
+      command: "jobs cancel-all",
+      examples: ["errand jobs cancel-all --tag import --status pending"],
+    },
     summary: "Cancel every pending or waiting job that the filters match",
     effect: "destructive",
     from: ["pending", "awaiting_approval"],
@@ -30,12 +38,13 @@ export const bulkOperations: readonly Operation[] = [
 function bulk(definition: {
   name: string;
   path: string;
+  cli: Operation["cli"];
   summary: string;
   effect: "write" | "destructive";
   from: readonly ("failed" | "cancelled" | "pending" | "awaiting_approval")[];
   rule: (context: Context) => Rule;
 }): Operation {
-  const { name, path, summary, effect, from, rule } = definition;
+  const { name, path, cli, summary, effect, from, rule } = definition;
   return operation({
     name,
     summary,
@@ -54,7 +63,7 @@ function bulk(definition: {
       count: v.pipe(v.number(), v.integer(), v.description("How many jobs were changed.")),
     }),
     http: { method: "POST", path, status: 200 },
-    cli: null,
+    cli,
     mcp: null,
     async run(context, { status, ...filter }) {
       const states = status === undefined || status.length === 0 ? from : status;

@@ -110,7 +110,7 @@ export const jobOperations: readonly Operation[] = [
         ? jobs.flatMap((one: unknown, i) => (isRecord(one) ? checkWork(one, `/jobs/${i}`) : []))
         : [],
     http: { method: "POST", path: "/v1/jobs/batch", status: 201 },
-    cli: null,
+    cli: { command: "jobs create-batch", examples: ["errand jobs create-batch --jobs @jobs.json -o id"] },
     mcp: "create_jobs",
     creates: true,
     problems: ["invalid_url", "blocked_target", "idempotency_key_reused"],
