@@ -84,11 +84,11 @@ function wordCases(nodes: readonly Node[]): string {
 }
 
 /** The words of the line up to the cursor that name a command, in `path`: options are passed over. */
-const pathLoop = (paths: string, words: string) => `  local path="" word
+const pathLoop = (paths: string, words: string) => `  local at="" word
   for word in ${words}; do
-    case " ${paths} " in *" $\{path:+$path/}$word "*) path="$\{path:+$path/}$word" ;; esac
+    case " ${paths} " in *" $\{at:+$at/}$word "*) at="$\{at:+$at/}$word" ;; esac
   done
-  path="$\{path//\\// }"`;
+  at="$\{at//\\// }"`;
 
 function pathsOf(nodes: readonly Node[]): string {
   return nodes
@@ -102,10 +102,10 @@ function bash(nodes: readonly Node[]): string {
 _errand() {
   local current="$\{COMP_WORDS[COMP_CWORD]}" previous="$\{COMP_WORDS[COMP_CWORD - 1]}" candidates=""
 ${pathLoop(pathsOf(nodes), `"$\{COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
-  case "$\{path:+$path }$previous" in
+  case "$\{at:+$at }$previous" in
 ${valueCases(nodes, `COMPREPLY=($(compgen -f -- "$current"))`, (words) => `COMPREPLY=($(compgen -W "${words}" -- "$current"))`)}
   esac
-  case "$path" in
+  case "$at" in
 ${wordCases(nodes)}
   esac
   COMPREPLY=($(compgen -W "$candidates" -- "$current"))
@@ -118,10 +118,10 @@ function zsh(nodes: readonly Node[]): string {
 _errand() {
   local previous="$\{words[CURRENT-1]}" line=("$\{(@)words[2,CURRENT-1]}") candidates=""
 ${pathLoop(pathsOf(nodes), `"$\{line[@]}"`)}
-  case "$\{path:+$path }$previous" in
+  case "$\{at:+$at }$previous" in
 ${valueCases(nodes, "_files", (words) => `compadd -- ${words}`)}
   esac
-  case "$path" in
+  case "$at" in
 ${wordCases(nodes)}
   esac
   compadd -- $\{=candidates}

@@ -110,7 +110,7 @@ function graphemeWidth(grapheme: string): number {
 
 /** Terminal columns that a text takes. */
 export function textWidth(text: string): number {
-  if (/^[\x20-\x7e…]*$/.test(text)) return text.length;
+  if (/^[\x20-\x7e\u2026]*$/.test(text)) return text.length;
   let width = 0;
   for (const segment of graphemesOf(text)) width += graphemeWidth(segment);
   return width;

@@ -38,11 +38,23 @@ describe("errand jobs", () => {
 
   test("every kind of field comes through", async () => {
     const { code, out, err } = await errand([
-      ...["jobs", "create", "--url", "http://127.0.0.1:9/x", "--method", "PUT", "--delay", "1h"],
-      ...["--header", "x-one: a:b", "--headers", "authorization:Bearer s3cret", "--max-attempts", "7"],
-      ...["--retry-delays", "10s,1m", "--no-retry-on", "404,4xx", "--no-retry-on", "501"],
-      ...["--tags", "a", "--tags", "b", "--requires-approval", "--approval-timeout", "2d", "--queue", "mail"],
-      ...["-o", "json"],
+      "jobs",
+      "create",
+      "--url=http://127.0.0.1:9/x",
+      "--method=PUT",
+      "--delay=1h",
+      "--header=x-one: a:b",
+      "--headers=authorization:Bearer s3cret",
+      "--max-attempts=7",
+      "--retry-delays=10s,1m",
+      "--no-retry-on=404,4xx",
+      "--no-retry-on=501",
+      "--tags=a",
+      "--tags=b",
+      "--requires-approval",
+      "--approval-timeout=2d",
+      "--queue=mail",
+      "--output=json",
     ]);
     assert.equal(code, 0, err);
     const job = JSON.parse(out);

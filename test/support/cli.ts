@@ -19,25 +19,52 @@ export interface CliOptions {
 
 /** Runs `errand …` with nothing in its environment but what is given. */
 export function runCli(args: readonly string[], options: CliOptions = {}): Promise<Ran> {
-  const child = startCli(args, options);
+  return ran(startCli(args, options), options.stdin);
+}
+
+export function startCli(args: readonly string[], options: CliOptions = {}): ChildProcessWithoutNullStreams {
+  return start(process.execPath, [BUNDLE, ...args], options);
+}
+
+/** Runs `errand …` on a terminal of so many columns. Null where `script`, which makes one, is not installed. */
+export async function runOnTerminal(
+  columns: number,
+  args: readonly string[],
+  options: CliOptions = {},
+): Promise<string | null> {
+  const command = `stty cols ${columns}; exec "${process.execPath}" "${BUNDLE}" ${args.join(" ")}`;
+  const env = { TERM: "xterm", ...options.env };
+  try {
+    const { out } = await ran(start("script", ["-qec", command, "/dev/null"], { ...options, env }), "");
+    return out.replaceAll("\r\n", "\n");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function start(
+  file: string,
+  args: readonly string[],
+  { env = {}, cwd }: CliOptions,
+): ChildProcessWithoutNullStreams {
+  return spawn(file, args, {
+    env: { PATH: process.env["PATH"], ...env },
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+}
+
+function ran(child: ChildProcessWithoutNullStreams, stdin = ""): Promise<Ran> {
   let out = "";
   let err = "";
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-  child.stdin.end(options.stdin ?? "");
+  // A command that ends without reading closes the pipe.
+  child.stdin.on("error", () => {});
+  child.stdin.end(stdin);
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => resolve({ code, out, err }));
-  });
-}
-
-export function startCli(
-  args: readonly string[],
-  { env = {}, cwd }: CliOptions = {},
-): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, [BUNDLE, ...args], {
-    env: { PATH: process.env["PATH"], ...env },
-    ...(cwd === undefined ? {} : { cwd }),
   });
 }
 
