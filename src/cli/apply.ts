@@ -10,13 +10,17 @@ import { operationNamed, type Session } from "./session.ts";
 import { printable } from "./terminal.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
+type Replaced = Fields & { readonly id: string; readonly change: Result };
 
 interface Applied {
   readonly name: string;
-  readonly id: unknown;
-  readonly result: "created" | "changed" | "unchanged";
+  readonly id: string;
+  readonly result: Result;
   readonly changes: readonly Change[];
 }
+
+/** As the service says it, which also knows of secrets that are not shown. */
+type Result = "created" | "replaced" | "unchanged";
 
 interface Change {
   readonly field: string;
@@ -24,8 +28,8 @@ interface Change {
   readonly to: unknown;
 }
 
-/** What differs in two reads of a schedule though nobody changed it. */
-const VOLATILE = new Set(["updated_at", "next_run_at", "last_run_at", "last_job_id"]);
+/** What differs in two answers though nobody changed the schedule. */
+const VOLATILE = new Set(["change", "updated_at", "next_run_at", "last_run_at", "last_job_id"]);
 const MAX_PAGE = 100;
 
 export function addApply(schedules: Command, session: Session): void {
@@ -93,19 +97,16 @@ async function apply(
   before: Fields | undefined,
 ): Promise<Applied> {
   const path = `/v1/schedules/by-name/${pathSegment(name)}`;
-  const after = (await client.request({ method: "PUT", path, body: fields })).body as Fields;
-  if (before === undefined) return { name, id: after["id"], result: "created", changes: [] };
-  const changes = Object.keys(after)
-    .filter((field) => !VOLATILE.has(field) && stringify(before[field]) !== stringify(after[field]))
-    .map((field) => ({ field, from: before[field], to: after[field] }));
-  return { name, id: after["id"], result: changes.length === 0 ? "unchanged" : "changed", changes };
+  const after = (await client.request({ method: "PUT", path, body: fields })).body as Replaced;
+  const changes = Object.keys(before === undefined ? {} : after)
+    .filter((field) => !VOLATILE.has(field) && stringify(before?.[field]) !== stringify(after[field]))
+    .map((field) => ({ field, from: before?.[field], to: after[field] }));
+  return { name, id: after.id, result: after.change, changes };
 }
 
 function tell({ name, id, result, changes }: Applied, { terminal }: Session): void {
-  const style = result === "created" ? "green" : result === "changed" ? "yellow" : "dim";
-  terminal.out(
-    `${terminal.paint(result.padEnd("unchanged".length), style)}  ${printable(`${name}  ${String(id)}`)}`,
-  );
+  const style = result === "created" ? "green" : result === "replaced" ? "yellow" : "dim";
+  terminal.out(`${terminal.paint(result.padEnd("unchanged".length), style)}  ${printable(`${name}  ${id}`)}`);
   const now = terminal.clock.now();
   const shown = (field: string, value: unknown) => cellOf(field, value, now).text || "(none)";
   for (const { field, from, to } of changes)

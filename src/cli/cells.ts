@@ -39,7 +39,8 @@ export function cellOf(name: string, value: unknown, now: number): Cell {
   if (value === null || value === undefined) return { text: "", style: null };
   if (value instanceof RawJson) return { text: printable(value.text), style: null };
   if (typeof value === "string") {
-    const time = parseTime(value);
+    // Errand's own times are in UTC; one with an offset is a local time, and is meant to be read as such.
+    const time = value.endsWith("Z") ? parseTime(value) : null;
     if (time !== null) return timeCell(time, now);
     return { text: printable(value), style: STATE_FIELDS.has(name) ? (STATES[value] ?? null) : null };
   }

@@ -6,7 +6,7 @@ import { cellOf } from "./cells.ts";
 import { describeUse, formatOf } from "./operation-command.ts";
 import type { Format } from "./output.ts";
 import type { Session } from "./session.ts";
-import { printable } from "./terminal.ts";
+import { printable, type Terminal } from "./terminal.ts";
 
 const RETRY_MS = 1_000;
 
@@ -26,26 +26,28 @@ export function addWatch(jobs: Command, session: Session): void {
 /** Takes the stream up again where it broke off; only a first connection that fails is an error. */
 async function watch(session: Session, format: Format, queue: string | null): Promise<void> {
   const client = session.connect();
+  const { terminal } = session;
   let lastId: string | null = null;
-  let hasWorked = false;
+  let isConnected = false;
   for (;;) {
     try {
       for await (const event of client.events(lastId)) {
-        hasWorked = true;
+        isConnected = true;
         lastId = event.id ?? lastId;
-        show(event, format, queue, session);
+        if (event.type === "reset")
+          terminal.say("errand: the service was away; what happened meanwhile is not shown");
+        if (event.type.startsWith("job.")) show(event, format, queue, terminal);
       }
-      hasWorked = true;
     } catch (error) {
-      if (!hasWorked || !(error instanceof ConnectFault)) throw error;
+      if (lastId === null || !(error instanceof ConnectFault)) throw error;
     }
-    session.terminal.say("errand: the connection has ended; trying again");
+    if (isConnected) terminal.say("errand: the connection has ended; trying again");
+    isConnected = false;
     await session.pause(RETRY_MS);
   }
 }
 
-function show(event: ServerEvent, format: Format, queue: string | null, { terminal }: Session): void {
-  if (!event.type.startsWith("job.")) return;
+function show(event: ServerEvent, format: Format, queue: string | null, terminal: Terminal): void {
   const data = JSON.parse(event.data) as Readonly<Record<string, string | undefined>>;
   const { at = "", job_id: id = "", status, queue: name = "" } = data;
   if (queue !== null && name !== queue) return;
