@@ -13,7 +13,7 @@ export interface DataFolder {
 }
 
 /** The keys are shown in this one answer. */
-export interface NewAccount {
+interface NewAccount {
   readonly id: string;
   readonly name: string;
   readonly test_key: string;

@@ -11,7 +11,7 @@ import { addWait } from "./wait.ts";
 import { addWatch } from "./watch.ts";
 
 /** One setting of the service, as far as the help tells of it. */
-export interface SettingHelp {
+interface SettingHelp {
   readonly env: string;
   readonly flag: string;
   readonly help: string;

@@ -45,7 +45,7 @@ function readKeyFile(file: string): string {
       throw new KeyFault(`no API key: set ERRAND_API_KEY; ${file} may be read by its owner only`);
     if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
     throw new KeyFault(
-      `no API key: set ERRAND_API_KEY, or run this where the service was started (there is no ${file}; ERRAND_DATA_DIR names the folder)`,
+      `no API key: set ERRAND_API_KEY, or run this in the folder where \`errand serve\` was started (there is no ${file}; ERRAND_DATA_DIR names another place)`,
     );
   }
 }
