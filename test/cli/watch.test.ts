@@ -1,0 +1,38 @@
+/** Events followed live on the command line, also across a restart of the service. */
+import assert from "node:assert/strict";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { startTestApp } from "../support/app.ts";
+import { startCli } from "../support/cli.ts";
+
+test("watch shows jobs as they change, and takes the stream up again after a restart", async (t) => {
+  let app = await startTestApp();
+  const { port, folder } = app;
+  const env = { ERRAND_URL: app.url, ERRAND_API_KEY: app.key };
+  const child = startCli(["jobs", "watch", "--queue", "mail", "-o", "ndjson"], { env });
+  t.after(() => {
+    child.kill();
+    return app.stop();
+  });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const notes = createInterface(child.stderr)[Symbol.asyncIterator]();
+  const nextEvent = async () => JSON.parse((await lines.next()).value as string) as Record<string, string>;
+  const mail = { url: "http://127.0.0.1:9/", queue: "mail", delay: "1h" };
+
+  // Events from before the connection are not shown, and when it stands only its first event can tell.
+  const first = nextEvent();
+  let seen: Record<string, string> | null = null;
+  void first.then((event) => (seen = event));
+  while (seen === null) await app.createJob(mail);
+  assert.equal((await first)["type"], "job.created");
+
+  await app.stop({ keep: true });
+  assert.equal((await notes.next()).value, "errand: the connection has ended; trying again");
+  app = await startTestApp({ folder, config: { port } });
+  assert.match((await notes.next()).value as string, /what happened meanwhile is not shown/);
+  await app.createJob({ ...mail, queue: "other" });
+  const { id } = await app.createJob(mail);
+  let event = await nextEvent();
+  while (event["job_id"] !== id) event = await nextEvent();
+  assert.equal(event["queue"], "mail");
+});
