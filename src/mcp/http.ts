@@ -1,0 +1,89 @@
+/** MCP over Streamable HTTP at /mcp, stateless: every request brings its key and gets its answer, whatever its version. */
+import { createMcpHandler, isJsonContentType } from "@modelcontextprotocol/server";
+import type { Hono, Context as HonoContext } from "hono";
+import type { Principal } from "../accounts/account.ts";
+import { Problem } from "../base/errors.ts";
+import { JsonFault, parseJson } from "../base/json.ts";
+import type { Logger } from "../base/log.ts";
+import { authenticate, requireScope } from "../http/auth.ts";
+import { readBody } from "../http/body.ts";
+import type { HttpEnv } from "../http/env.ts";
+import { requireKnownOrigin } from "../http/origin.ts";
+import { problemDocument, problemOf } from "../http/problem.ts";
+import { callOperation } from "../operations/call.ts";
+import type { Operation, Services } from "../operations/operation.ts";
+import { isRawMessagePlace } from "./message.ts";
+import type { Answer } from "./result.ts";
+import { createMcpServer, type ToolCall } from "./server.ts";
+import { toolsOf } from "./tools.ts";
+
+export const MCP_PATH = "/mcp";
+
+export interface McpParts {
+  readonly operations: readonly Operation[];
+  readonly services: Services;
+  readonly allowedHosts: readonly string[];
+  readonly log: Logger;
+}
+
+export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHosts, log }: McpParts): void {
+  const tools = toolsOf(operations);
+
+  app.use(MCP_PATH, requireKnownOrigin(allowedHosts));
+
+  app.all(MCP_PATH, async (c) => {
+    const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
+    c.var.limitRate(principal.tenant);
+    if (c.req.method !== "POST") {
+      // Streams and sessions of older protocol versions are for servers that have something to push.
+      throw new Problem("method_not_allowed", `${c.req.method} is not possible here; POST is.`, {
+        headers: { Allow: "POST" },
+      });
+    }
+    const message = await messageOf(c, services.limits.maxBodyBytes);
+    if (message instanceof Response) return message;
+    // Protocol version 2025-03-26 takes several messages in one request; each of them counts.
+    const further = Array.isArray(message) ? message.length - 1 : 0;
+    for (let i = 0; i < further; i++) c.var.limitRate(principal.tenant);
+
+    const call = (toolCall: ToolCall) => answerTo(toolCall, principal, c);
+    const handler = createMcpHandler(() => createMcpServer(tools, call), {
+      // There is nothing to subscribe to: the tools are those of the version that runs.
+      maxSubscriptions: 0,
+      onerror: (error) =>
+        log.debug({ err: error, request_id: c.var.requestId }, "an MCP request was refused"),
+    });
+    return handler.fetch(c.req.raw, { parsedBody: message });
+  });
+
+  /** The operation called in this process, and answered as the REST API would. */
+  async function answerTo(call: ToolCall, principal: Principal, c: HonoContext<HttpEnv>): Promise<Answer> {
+    const { operation, input, idempotencyKey } = call;
+    const signal = AbortSignal.any([call.signal, c.req.raw.signal]);
+    try {
+      requireScope(principal, operation.scope);
+      return (await callOperation(operation, input, { services, principal, idempotencyKey, signal })).answer;
+    } catch (error) {
+      const problem = problemOf(error, c.var.requestId, log);
+      return { status: problem.status, body: JSON.stringify(problemDocument(problem, c.var.requestId)) };
+    }
+  }
+}
+
+/** The JSON-RPC message of a request, payloads as raw values; or the answer to a body that is none. */
+async function messageOf(c: HonoContext<HttpEnv>, maxBytes: number): Promise<unknown> {
+  const type = c.req.header("content-type");
+  if (!isJsonContentType(type ?? null))
+    throw new Problem("unsupported_media_type", "The Content-Type has to be application/json.");
+  const text = await readBody(c.env.incoming, maxBytes);
+  try {
+    return parseJson(text, isRawMessagePlace);
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    const message = `The message cannot be read: ${error.message}.`;
+    return c.json({ jsonrpc: "2.0", error: { code: PARSE_ERROR, message }, id: null }, 400);
+  }
+}
+
+/** JSON-RPC 2.0 §5.1. */
+const PARSE_ERROR = -32_700;
