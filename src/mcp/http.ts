@@ -3,7 +3,6 @@ import { createMcpHandler, isJsonContentType } from "@modelcontextprotocol/serve
 import type { Hono, Context as HonoContext } from "hono";
 import type { Principal } from "../accounts/account.ts";
 import { Problem } from "../base/errors.ts";
-import { JsonFault, parseJson } from "../base/json.ts";
 import type { Logger } from "../base/log.ts";
 import { authenticate, requireScope } from "../http/auth.ts";
 import { readBody } from "../http/body.ts";
@@ -12,7 +11,7 @@ import { requireKnownOrigin } from "../http/origin.ts";
 import { problemDocument, problemOf } from "../http/problem.ts";
 import { callOperation } from "../operations/call.ts";
 import type { Operation, Services } from "../operations/operation.ts";
-import { isRawMessagePlace } from "./message.ts";
+import { readMessage } from "./message.ts";
 import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
 import { toolsOf } from "./tools.ts";
@@ -40,8 +39,9 @@ export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHost
         headers: { Allow: "POST" },
       });
     }
-    const message = await messageOf(c, services.limits.maxBodyBytes);
-    if (message instanceof Response) return message;
+    const read = readMessage(await textOf(c, services.limits.maxBodyBytes));
+    if ("fault" in read) return c.json({ ...read.fault, id: null }, 400);
+    const { message } = read;
     // Protocol version 2025-03-26 takes several messages in one request; each of them counts.
     const further = Array.isArray(message) ? message.length - 1 : 0;
     for (let i = 0; i < further; i++) c.var.limitRate(principal.tenant);
@@ -70,20 +70,9 @@ export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHost
   }
 }
 
-/** The JSON-RPC message of a request, payloads as raw values; or the answer to a body that is none. */
-async function messageOf(c: HonoContext<HttpEnv>, maxBytes: number): Promise<unknown> {
-  const type = c.req.header("content-type");
-  if (!isJsonContentType(type ?? null))
+/** The text of a request that says that it is JSON. */
+async function textOf(c: HonoContext<HttpEnv>, maxBytes: number): Promise<string> {
+  if (!isJsonContentType(c.req.header("content-type") ?? null))
     throw new Problem("unsupported_media_type", "The Content-Type has to be application/json.");
-  const text = await readBody(c.env.incoming, maxBytes);
-  try {
-    return parseJson(text, isRawMessagePlace);
-  } catch (error) {
-    if (!(error instanceof JsonFault)) throw error;
-    const message = `The message cannot be read: ${error.message}.`;
-    return c.json({ jsonrpc: "2.0", error: { code: PARSE_ERROR, message }, id: null }, 400);
-  }
+  return readBody(c.env.incoming, maxBytes);
 }
-
-/** JSON-RPC 2.0 §5.1. */
-const PARSE_ERROR = -32_700;

@@ -1,6 +1,6 @@
 /** What a tool answers: the REST API's answer as structured content, or its problem in words that say what to change. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import type { InvalidField, ProblemCode } from "../base/errors.ts";
+import type { InvalidField } from "../base/errors.ts";
 import type { problemDocument } from "../http/problem.ts";
 
 /** An answer of the REST API, or the same thing made in this process. */
@@ -33,7 +33,7 @@ function refusal(status: number, body: string): CallToolResult {
 
 /** `code: detail`, then each wrong argument with what would be right, then what to quote to whoever runs Errand. */
 export function problemResult(
-  code: ProblemCode,
+  code: string,
   detail: string,
   errors: readonly InvalidField[] = [],
   requestId?: string,
