@@ -81,7 +81,8 @@ function fillPath(operation: Operation, input: Readonly<Record<string, unknown>>
   const rest = { ...input };
   let path = operation.http.path;
   for (const name of pathNames(operation)) {
-    const value = String(rest[name] ?? "");
+    const given = rest[name];
+    const value = typeof given === "string" ? given : JSON.stringify(given ?? "");
     // A URL loses these with the slash beside them (RFC 3986 §5.2.4), and would then name something else.
     if (value === "." || value === "..")
       throw new ApiFault({ status: 404, code: "not_found", detail: `There is nothing named ${value}.` });

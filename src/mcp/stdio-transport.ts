@@ -31,7 +31,10 @@ export class LineTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (!this.closed) this.output.write(`${JSON.stringify(message)}\n`);
+    if (this.closed) return;
+    // Some readers of lines end one here, too; in JSON these two stand in strings only, where they may be escaped.
+    const line = JSON.stringify(message).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
+    this.output.write(`${line}\n`);
   }
 
   async close(): Promise<void> {

@@ -104,12 +104,7 @@ describe("messages", () => {
       { ...call("create_job", { url: "http://127.0.0.1:9/", delay: "1h", payload: 1 }), id: "a" },
       { ...call("list_jobs", { limit: 1 }), id: "b" },
     ]);
-    assert.deepEqual(
-      messages(text)
-        .map(({ id }) => id)
-        .toSorted(),
-      ["a", "b"],
-    );
+    assert.deepEqual(new Set(messages(text).map(({ id }) => id)), new Set(["a", "b"]));
   });
 
   test("a payload keeps its bytes, and numbers in answers their digits", async () => {
