@@ -27,7 +27,7 @@ export interface HttpParts {
   /** Null when the service can do its work; else a sentence that says why not. */
   readonly notReady: () => string | null;
   /** Mounts the other doors that speak HTTP. */
-  readonly mountDoors: (app: Hono<HttpEnv>) => void;
+  readonly mountDoors?: (app: Hono<HttpEnv>) => void;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -90,7 +90,7 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
   mountReference(app, operations, version);
   for (const path of Object.keys(KEYLESS_PATHS)) refuseOtherMethods(app, path, ["GET"]);
   mountOperations(app, operations, services);
-  mountDoors(app);
+  mountDoors?.(app);
 
   app.notFound((c) =>
     problemResponse(
