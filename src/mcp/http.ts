@@ -10,7 +10,7 @@ import type { HttpEnv } from "../http/env.ts";
 import { requireKnownOrigin } from "../http/origin.ts";
 import { problemDocument, problemOf } from "../http/problem.ts";
 import { callOperation } from "../operations/call.ts";
-import type { Operation, Services } from "../operations/operation.ts";
+import { type Operation, type Services, Stream } from "../operations/operation.ts";
 import { readMessage } from "./message.ts";
 import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
@@ -62,7 +62,9 @@ export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHost
     const signal = AbortSignal.any([call.signal, c.req.raw.signal]);
     try {
       requireScope(principal, operation.scope);
-      return (await callOperation(operation, input, { services, principal, idempotencyKey, signal })).answer;
+      const done = await callOperation(operation, input, { services, principal, idempotencyKey, signal });
+      if (done instanceof Stream) throw new Error(`${operation.name} has no end, and can be no tool`);
+      return done.answer;
     } catch (error) {
       const problem = problemOf(error, c.var.requestId, log);
       return { status: problem.status, body: JSON.stringify(problemDocument(problem, c.var.requestId)) };

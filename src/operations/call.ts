@@ -22,7 +22,11 @@ export interface Answered {
 }
 
 /** Throws a Problem when the input is wrong or the operation cannot be done. The door has checked key and scope. */
-export async function callOperation(operation: Operation, given: unknown, call: Call): Promise<Answered | Stream> {
+export async function callOperation(
+  operation: Operation,
+  given: unknown,
+  call: Call,
+): Promise<Answered | Stream> {
   const { services, principal, idempotencyKey, signal } = call;
   const input = checkInput(operation, given);
   const idempotency =
