@@ -16,7 +16,7 @@ import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
 import { toolsOf } from "./tools.ts";
 
-export const MCP_PATH = "/mcp";
+const MCP_PATH = "/mcp";
 
 export interface McpParts {
   readonly operations: readonly Operation[];
