@@ -11,7 +11,9 @@ import { secretKey, seed } from "./first-boot.ts";
 import { Metrics } from "./http/metrics.ts";
 import { rateLimiter } from "./http/rate-limit.ts";
 import { createApp, listen, STOPPING } from "./http/server.ts";
+import { mountMcp } from "./mcp/http.ts";
 import { OPERATIONS } from "./operations/index.ts";
+import type { Services } from "./operations/operation.ts";
 import { openStore } from "./store/sqlite/open.ts";
 import { VERSION } from "./version.ts";
 
@@ -47,21 +49,24 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
   let rules = egress(config.port);
   let stopping = false;
   const notReady = () => (stopping ? STOPPING : store.trouble());
+  const services: Services = {
+    store,
+    clock,
+    feed,
+    refusalOfUrl: (url) => refusalOfUrl(rules, url),
+    limits: { requestsPerSecond: config.rateLimit, maxBodyBytes: config.maxBodyBytes },
+  };
   const app = createApp({
     operations: OPERATIONS,
-    services: {
-      store,
-      clock,
-      feed,
-      refusalOfUrl: (url) => refusalOfUrl(rules, url),
-      limits: { requestsPerSecond: config.rateLimit, maxBodyBytes: config.maxBodyBytes },
-    },
+    services,
     limitRate: rateLimiter({ perSecond: config.rateLimit, burst: 2 * config.rateLimit }, clock),
     clock,
     log,
     version: VERSION,
     metrics,
     notReady,
+    mountDoors: (hono) =>
+      mountMcp(hono, { operations: OPERATIONS, services, allowedHosts: config.allowedHosts, log }),
   });
   const listener = await listen(app, config, clock).catch(async (error: unknown) => {
     await store.close();

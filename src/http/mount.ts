@@ -1,32 +1,17 @@
 /** Makes a route of each operation: its path, its input, its answer. The only place where REST meets the operations. */
-import { createHash } from "node:crypto";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Hono, Context as HonoContext } from "hono";
 import { Problem } from "../base/errors.ts";
-import { JsonFault, parseJson, stringify } from "../base/json.ts";
+import { JsonFault, parseJson } from "../base/json.ts";
+import { callOperation, IDEMPOTENCY_KEY_FORM, isIdempotencyKey } from "../operations/call.ts";
 import { coerceFields } from "../operations/coerce.ts";
-import { checkInput } from "../operations/faults.ts";
-import {
-  type Idempotency,
-  type Operation,
-  pathNames,
-  Replay,
-  type Services,
-  Stream,
-} from "../operations/operation.ts";
+import { type Operation, pathNames, type Services, Stream } from "../operations/operation.ts";
+import { isRawPlace } from "../operations/raw-places.ts";
 import type { StoredAnswer } from "../store/store.ts";
 import { authenticate, requireScope } from "./auth.ts";
 import { readBody } from "./body.ts";
 import type { HttpEnv } from "./env.ts";
 import { EVENT_STREAM, writeEvents } from "./events.ts";
-
-/** Values whose bytes are kept as they came. */
-export const RAW_PLACES = new Set([
-  "payload",
-  "steps/[]/payload",
-  "jobs/[]/payload",
-  "jobs/[]/steps/[]/payload",
-]);
 
 const JSON_TYPE = "application/json";
 
@@ -40,7 +25,7 @@ export function mountOperations(
   for (const operation of operations) {
     const path = operation.http.path.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), operation.http.method]);
-    app.on(operation.http.method, path, (c) => answer(c, operation, services));
+    app.on(operation.http.method, path, (c) => serve(c, operation, services));
   }
   for (const [path, allowed] of methods) refuseOtherMethods(app, path, allowed);
 }
@@ -55,27 +40,19 @@ export function refuseOtherMethods(app: Hono<HttpEnv>, path: string, allowed: re
   });
 }
 
-async function answer(c: HonoContext<HttpEnv>, operation: Operation, services: Services): Promise<Response> {
+async function serve(c: HonoContext<HttpEnv>, operation: Operation, services: Services): Promise<Response> {
   const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
   c.var.limitRate(principal.tenant);
   requireScope(principal, operation.scope);
   const given = await givenInput(c, operation, services.limits.maxBodyBytes);
-  const input = checkInput(operation, given);
-  const idempotency = operation.creates === true ? idempotencyOf(c, operation, given) : null;
-  const context = { ...services, principal, idempotency, signal: c.req.raw.signal };
-  const output = await operation.run(context, input);
-  if (output instanceof Stream) return stream(c, output, services);
-  return output instanceof Replay
-    ? respond(output.answer, { "Idempotency-Replayed": "true" })
-    : respond(answerOf(operation, output));
-}
-
-/** What REST says to an output: also what is kept to be repeated. */
-function answerOf({ http }: Operation, output: unknown): StoredAnswer {
-  const status = typeof http.status === "number" ? http.status : http.status(output);
-  const headers: Record<string, string> = {};
-  if (http.location !== undefined) headers["Location"] = http.location(output);
-  return { status, headers, body: output === null ? "" : stringify(output) };
+  const done = await callOperation(operation, given, {
+    services,
+    principal,
+    idempotencyKey: operation.creates === true ? idempotencyKeyOf(c) : null,
+    signal: c.req.raw.signal,
+  });
+  if (done instanceof Stream) return stream(c, done, services);
+  return respond(done.answer, done.replayed ? { "Idempotency-Replayed": "true" } : {});
 }
 
 function respond({ status, headers, body }: StoredAnswer, more: Record<string, string> = {}): Response {
@@ -149,7 +126,7 @@ async function jsonBody(c: HonoContext<HttpEnv>, optional: boolean, maxBytes: nu
     );
   }
   try {
-    return parseJson(text, (path) => RAW_PLACES.has(path));
+    return parseJson(text, isRawPlace);
   } catch (error) {
     if (error instanceof JsonFault)
       throw new Problem("invalid_json", `The body cannot be read: ${error.message}.`);
@@ -157,22 +134,13 @@ async function jsonBody(c: HonoContext<HttpEnv>, optional: boolean, maxBytes: nu
   }
 }
 
-/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): 1 to 255 visible characters, quoted or bare. */
-function idempotencyOf(c: HonoContext<HttpEnv>, operation: Operation, given: unknown): Idempotency | null {
+/** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header), quoted or bare. */
+function idempotencyKeyOf(c: HonoContext<HttpEnv>): string | null {
   const header = c.req.header("idempotency-key");
   if (header === undefined) return null;
   const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
-  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    const detail = "has to have 1 to 255 visible ASCII characters";
-    throw new Problem("invalid_request", `Idempotency-Key ${detail}.`, {
-      errors: [{ pointer: "/idempotency-key", detail }],
-    });
-  }
-  return {
-    key,
-    fingerprint: createHash("sha256")
-      .update(`${operation.name}\n${stringify(given)}`)
-      .digest("base64"),
-    answer: (output) => answerOf(operation, output),
-  };
+  if (isIdempotencyKey(key)) return key;
+  throw new Problem("invalid_request", `Idempotency-Key ${IDEMPOTENCY_KEY_FORM}.`, {
+    errors: [{ pointer: "/idempotency-key", detail: IDEMPOTENCY_KEY_FORM }],
+  });
 }

@@ -19,14 +19,16 @@ export function problemDocument(problem: Problem, requestId: string) {
 }
 
 export function problemResponse(error: unknown, requestId: string, log: Logger): Response {
-  const problem = error instanceof Problem ? error : internal(error, requestId, log);
+  const problem = problemOf(error, requestId, log);
   return new Response(JSON.stringify(problemDocument(problem, requestId)), {
     status: problem.status,
     headers: { "content-type": PROBLEM_JSON, ...problem.headers },
   });
 }
 
-function internal(error: unknown, requestId: string, log: Logger): Problem {
+/** The error itself when it is meant for users; else an `internal_error`, and the error goes to the log. */
+export function problemOf(error: unknown, requestId: string, log: Logger): Problem {
+  if (error instanceof Problem) return error;
   log.error({ err: error, request_id: requestId }, "a request failed");
   return new Problem(
     "internal_error",

@@ -26,6 +26,8 @@ export interface HttpParts {
   readonly metrics: Metrics | null;
   /** Null when the service can do its work; else a sentence that says why not. */
   readonly notReady: () => string | null;
+  /** Mounts the other doors that speak HTTP. */
+  readonly mountDoors?: (app: Hono<HttpEnv>) => void;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -39,7 +41,7 @@ const SAFE_HEADERS = [
 ] as const;
 
 export function createApp(parts: HttpParts): Hono<HttpEnv> {
-  const { operations, services, limitRate, clock, log, metrics, notReady, version } = parts;
+  const { operations, services, limitRate, clock, log, metrics, notReady, version, mountDoors } = parts;
   const app = new Hono<HttpEnv>();
 
   app.use(async function identify(c, next) {
@@ -64,7 +66,7 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
       );
     });
 
-  app.use("/v1/*", async function serveOnlyWhenReady(c, next) {
+  app.on("ALL", ["/v1/*", "/mcp"], async function serveOnlyWhenReady(c, next) {
     const reason = notReady();
     // Reading stays possible when the disk does not take writes; the store refuses what it cannot promise.
     if (reason === STOPPING) throw unavailable("Errand is shutting down.");
@@ -88,6 +90,7 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
   mountReference(app, operations, version);
   for (const path of Object.keys(KEYLESS_PATHS)) refuseOtherMethods(app, path, ["GET"]);
   mountOperations(app, operations, services);
+  mountDoors?.(app);
 
   app.notFound((c) =>
     problemResponse(

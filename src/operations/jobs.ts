@@ -147,6 +147,14 @@ export const jobOperations: readonly Operation[] = [
     http: { method: "GET", path: "/v1/jobs/{id}", status: 200 },
     cli: { command: "jobs get", positional: ["id"], examples: ["errand jobs get job_01jd…"] },
     mcp: "get_job",
+    moreTools: [
+      {
+        name: "wait_for_job",
+        description:
+          "Wait until a job has ended and read it. When the wait is over first, the job comes as it is: see status, and call again.",
+        defaults: { wait: "30s" },
+      },
+    ],
     problems: ["not_found"],
     async run(context, { id, wait }) {
       const detail =

@@ -120,6 +120,13 @@ export interface Operation<I extends InputSchema = InputSchema, O extends v.Gene
   readonly mcp: string | null;
   /** Its outputs are a stream that does not end by itself; `run` answers a {@link Stream} of them. */
   readonly streams?: true;
+  /** Further tools over the same operation, each for a use of its own that an agent should find by name. */
+  readonly moreTools?: readonly {
+    readonly name: string;
+    readonly description: string;
+    /** Input that the tool gives where the agent does not. */
+    readonly defaults: Readonly<Record<string, unknown>>;
+  }[];
   /** It creates something, and so takes an Idempotency-Key. */
   readonly creates?: true;
   /** Errors besides those that every operation can answer. */

@@ -1,0 +1,80 @@
+/** MCP over Streamable HTTP at /mcp, stateless: every request brings its key and gets its answer, whatever its version. */
+import { createMcpHandler, isJsonContentType } from "@modelcontextprotocol/server";
+import type { Hono, Context as HonoContext } from "hono";
+import type { Principal } from "../accounts/account.ts";
+import { Problem } from "../base/errors.ts";
+import type { Logger } from "../base/log.ts";
+import { authenticate, requireScope } from "../http/auth.ts";
+import { readBody } from "../http/body.ts";
+import type { HttpEnv } from "../http/env.ts";
+import { requireKnownOrigin } from "../http/origin.ts";
+import { problemDocument, problemOf } from "../http/problem.ts";
+import { callOperation } from "../operations/call.ts";
+import { type Operation, type Services, Stream } from "../operations/operation.ts";
+import { readMessage } from "./message.ts";
+import type { Answer } from "./result.ts";
+import { createMcpServer, type ToolCall } from "./server.ts";
+import { toolsOf } from "./tools.ts";
+
+const MCP_PATH = "/mcp";
+
+export interface McpParts {
+  readonly operations: readonly Operation[];
+  readonly services: Services;
+  readonly allowedHosts: readonly string[];
+  readonly log: Logger;
+}
+
+export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHosts, log }: McpParts): void {
+  const tools = toolsOf(operations);
+
+  app.use(MCP_PATH, requireKnownOrigin(allowedHosts));
+
+  app.all(MCP_PATH, async (c) => {
+    const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
+    c.var.limitRate(principal.tenant);
+    if (c.req.method !== "POST") {
+      // Streams and sessions of older protocol versions are for servers that have something to push.
+      throw new Problem("method_not_allowed", `${c.req.method} is not possible here; POST is.`, {
+        headers: { Allow: "POST" },
+      });
+    }
+    const read = readMessage(await textOf(c, services.limits.maxBodyBytes));
+    if ("fault" in read) return c.json({ ...read.fault, id: null }, 400);
+    const { message } = read;
+    // Protocol version 2025-03-26 takes several messages in one request; each of them counts.
+    const further = Array.isArray(message) ? message.length - 1 : 0;
+    for (let i = 0; i < further; i++) c.var.limitRate(principal.tenant);
+
+    const call = (toolCall: ToolCall) => answerTo(toolCall, principal, c);
+    const handler = createMcpHandler(() => createMcpServer(tools, call), {
+      // There is nothing to subscribe to: the tools are those of the version that runs.
+      maxSubscriptions: 0,
+      onerror: (error) =>
+        log.debug({ err: error, request_id: c.var.requestId }, "an MCP request was refused"),
+    });
+    return handler.fetch(c.req.raw, { parsedBody: message });
+  });
+
+  /** The operation called in this process, and answered as the REST API would. */
+  async function answerTo(call: ToolCall, principal: Principal, c: HonoContext<HttpEnv>): Promise<Answer> {
+    const { operation, input, idempotencyKey } = call;
+    const signal = AbortSignal.any([call.signal, c.req.raw.signal]);
+    try {
+      requireScope(principal, operation.scope);
+      const done = await callOperation(operation, input, { services, principal, idempotencyKey, signal });
+      if (done instanceof Stream) throw new Error(`${operation.name} has no end, and can be no tool`);
+      return done.answer;
+    } catch (error) {
+      const problem = problemOf(error, c.var.requestId, log);
+      return { status: problem.status, body: JSON.stringify(problemDocument(problem, c.var.requestId)) };
+    }
+  }
+}
+
+/** The text of a request that says that it is JSON. */
+async function textOf(c: HonoContext<HttpEnv>, maxBytes: number): Promise<string> {
+  if (!isJsonContentType(c.req.header("content-type") ?? null))
+    throw new Problem("unsupported_media_type", "The Content-Type has to be application/json.");
+  return readBody(c.env.incoming, maxBytes);
+}

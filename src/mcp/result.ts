@@ -1,0 +1,65 @@
+/** What a tool answers: the REST API's answer as structured content, or its problem in words that say what to change. */
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import type { InvalidField } from "../base/errors.ts";
+import type { problemDocument } from "../http/problem.ts";
+
+/** An answer of the REST API, or the same thing made in this process. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+type ProblemDocument = ReturnType<typeof problemDocument>;
+
+export function toolResult({ status, body }: Answer): CallToolResult {
+  if (status >= 400) return refusal(status, body);
+  // An operation without output: there is nothing to say but that it was done.
+  if (body === "") return { content: [{ type: "text", text: "Done." }] };
+  return { content: [{ type: "text", text: body }], structuredContent: exact(body) };
+}
+
+function refusal(status: number, body: string): CallToolResult {
+  let problem: ProblemDocument;
+  try {
+    problem = JSON.parse(body) as ProblemDocument;
+  } catch {
+    return problemResult(
+      "unavailable",
+      `What answered with status ${status} is not Errand; check ERRAND_URL.`,
+    );
+  }
+  return problemResult(problem.code, problem.detail, problem.errors, problem.request_id);
+}
+
+/** `code: detail`, then each wrong argument with what would be right, then what to quote to whoever runs Errand. */
+export function problemResult(
+  code: string,
+  detail: string,
+  errors: readonly InvalidField[] = [],
+  requestId?: string,
+): CallToolResult {
+  const lines = [
+    `${code}: ${detail}`,
+    ...errors.map((fault) => `- ${fault.pointer} ${fault.detail}`),
+    ...(requestId === undefined ? [] : [`request_id: ${requestId}`]),
+  ];
+  return { isError: true, content: [{ type: "text", text: lines.join("\n") }] };
+}
+
+declare global {
+  interface JSON {
+    /** A number as it was written, to be written again by JSON.stringify (ECMAScript, JSON.parse source text access). */
+    rawJSON(text: string): object;
+  }
+}
+
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+/** JSON.parse, but numbers that JavaScript cannot hold, such as 64-bit ids, are written on as they were read. */
+function exact(text: string): Record<string, unknown> {
+  const reviver: Reviver = (_, value, { source }) =>
+    typeof value === "number" && source !== undefined && String(value) !== source
+      ? JSON.rawJSON(source)
+      : value;
+  return JSON.parse(text, reviver as (key: string, value: unknown) => unknown) as Record<string, unknown>;
+}
