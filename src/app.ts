@@ -63,7 +63,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     metrics,
     notReady,
   });
-  const listener = await listen(app, config, clock).catch(async (error: unknown) => {
+  const listener = await listen(app, config, clock, log).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
