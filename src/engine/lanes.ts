@@ -76,6 +76,12 @@ export class Lanes {
     const gate = this.queueGate(id);
     gate.limit = paused ? 0 : (concurrency ?? Infinity);
     this.unpark(gate);
+    // A lane that the old rate limit put off may begin sooner by the new one: its next claim tells.
+    for (const state of this.lanes.values()) {
+      if (state.queue !== gate || (state.place !== "waiting" && state.place !== "claiming")) continue;
+      state.dueAt = 0;
+      if (state.place === "waiting") this.wait(state, 0);
+    }
   }
 
   /** Grants places to lanes that are due, each in its turn, until nothing is due or no place is left. */
