@@ -33,6 +33,7 @@ export const timeout = duration(1_000, 15 * 60_000, "from 1s to 15m");
 export const retryDelay = duration(0, days(365), "up to 365d");
 export const dedupeWindow = duration(1_000, days(30), "from 1s to 30d");
 export const approvalTimeout = duration(1_000, days(365), "from 1s to 365d");
+export const ratePeriod = duration(1_000, days(30), "from 1s to 30d");
 export const overlap = duration(0, days(30), "up to 30d");
 
 export const time = v.pipe(

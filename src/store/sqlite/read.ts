@@ -202,9 +202,11 @@ export class JobReader {
 
 /** A cursor is the row number of the last item: later pages hold what is older, whatever comes or goes meanwhile. */
 export function readCursor(cursor: string): number {
-  if (!/^\d{1,15}$/.test(cursor)) {
-    const detail = "cursor has to be a next_cursor of an earlier page.";
-    throw new Problem("invalid_request", detail, { errors: [{ pointer: "/cursor", detail }] });
-  }
+  if (!/^\d{1,15}$/.test(cursor)) throw wrongCursor();
   return Number(cursor);
+}
+
+export function wrongCursor(): Problem {
+  const detail = "has to be a next_cursor of an earlier page";
+  return new Problem("invalid_request", `cursor ${detail}.`, { errors: [{ pointer: "/cursor", detail }] });
 }
