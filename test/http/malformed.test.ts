@@ -14,8 +14,18 @@ describe("malformed requests", () => {
   const auth = `Authorization: Bearer errand_test_0123456789abcdefghij0123456789\r\n`;
   const TABLE: readonly [what: string, bytes: string, status: number, code: string][] = [
     ["not HTTP", "hello\r\n\r\n", 400, "malformed_request"],
-    ["a control character in a header", "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: \x01\r\n\r\n", 400, "malformed_request"],
-    ["headers over 16 KiB", `GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(17_000)}\r\n\r\n`, 431, "headers_too_large"],
+    [
+      "a control character in a header",
+      "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: \x01\r\n\r\n",
+      400,
+      "malformed_request",
+    ],
+    [
+      "headers over 16 KiB",
+      `GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(17_000)}\r\n\r\n`,
+      431,
+      "headers_too_large",
+    ],
     ["no Host", "GET /livez HTTP/1.1\r\n\r\n", 400, "malformed_request"],
     ["a Host that is none", "GET /livez HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "malformed_request"],
     ["a target that is no path", "GET livez HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed_request"],
