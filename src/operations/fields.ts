@@ -94,6 +94,8 @@ export const headers = v.pipe(
   v.record(v.string(), v.string()),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
+    // To the record schema an array is an object like any other.
+    if (Array.isArray(dataset.value)) addIssue({ message: "has to be an object, not an array" });
     const seen = new Set<string>();
     const entries = Object.entries(dataset.value);
     if (entries.length > MAX_HEADERS)
@@ -117,6 +119,9 @@ function headerFault(name: string, value: string, seen: ReadonlySet<string>): st
   if (/[\r\n\0]/.test(value)) return "must not contain CR, LF or NUL";
   if (/[\u0001-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(value))
     return "must not contain control characters";
+  // RFC 9110 §5.5: a field value is made of octets.
+  if (/[^\u0000-\u00ff]/.test(value))
+    return "must not contain characters beyond ISO-8859-1; encode them, as in RFC 8187";
   if (value.length > MAX_HEADER_VALUE) return `has to have at most ${MAX_HEADER_VALUE} characters`;
   return null;
 }
