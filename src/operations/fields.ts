@@ -94,8 +94,6 @@ export const headers = v.pipe(
   v.record(v.string(), v.string()),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
-    // To the record schema an array is an object like any other.
-    if (Array.isArray(dataset.value)) addIssue({ message: "has to be an object, not an array" });
     const seen = new Set<string>();
     const entries = Object.entries(dataset.value);
     if (entries.length > MAX_HEADERS)

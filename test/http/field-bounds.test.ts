@@ -102,7 +102,7 @@ const STEP: readonly Row[] = [
   ...RULES,
   ["name", [text(64), "a"], ["", text(65), 1, null]],
   ["url", ["https://a.test/"], ["x", null]],
-  ["headers", [{ "x-a": "b" }], [{ host: "a" }]],
+  ["headers", [{ "x-a": "b" }], [{ host: "a" }, []]],
   ["delay", ["0s", "365d"], ["366d"]],
   ["requires_approval", [true], ["yes"]],
   ["queue", [], ["a"]],
