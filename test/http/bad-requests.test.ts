@@ -285,7 +285,7 @@ describe("errors of the service itself", () => {
       headers: { authorization: "Bearer errand_test_0123456789abcdefghij0123456789", connection: "close" },
     });
     const text = await response.text();
-    await listener.close();
+    await listener.close(1_000);
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) };
   }
 

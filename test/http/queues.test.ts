@@ -1,7 +1,7 @@
 /** Queues: limits that hold exactly and across a restart, pause, counts, and the age of the oldest due job. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { startTestApp, type TestApp } from "../support/app.ts";
+import { type Answer, startTestApp, type TestApp } from "../support/app.ts";
 import { settle, VirtualClock } from "../support/clock.ts";
 import { gate, startTarget } from "../support/target.ts";
 
@@ -103,7 +103,10 @@ describe("queues", () => {
     for (let i = 0; i < 5; i++) await app.call("PUT", `/v1/queues/page-${i}`, {});
     const names: string[] = [];
     for (let cursor: string | null = ""; cursor !== null; ) {
-      const { body } = await app.call("GET", `/v1/queues?limit=2${cursor === "" ? "" : `&cursor=${cursor}`}`);
+      const { body }: Answer<any> = await app.call(
+        "GET",
+        `/v1/queues?limit=2${cursor === "" ? "" : `&cursor=${cursor}`}`,
+      );
       names.push(...body["data"].map(({ name }: { name: string }) => name));
       cursor = body["next_cursor"];
     }
