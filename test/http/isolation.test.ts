@@ -84,7 +84,7 @@ describe("isolation, operation by operation", () => {
   }
 
   function pathOf(operation: Operation): string {
-    const [prefix] = [...owned.keys()].filter((one) => operation.http.path.startsWith(`${one}{`));
+    const prefix = [...owned.keys()].find((one) => operation.http.path.startsWith(`${one}{`));
     const value = prefix === undefined ? "x" : owned.get(prefix)!;
     return pathNames(operation).reduce((path, name) => path.replace(`{${name}}`, value), operation.http.path);
   }

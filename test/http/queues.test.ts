@@ -43,7 +43,7 @@ describe("queues", () => {
       await settle(1);
     }
     const ended = await ends;
-    assert.ok(ended.every((job) => (job as any).status === "completed"));
+    assert.ok(ended.every((job) => job["status"] === "completed"));
     assert.equal(peak, 3);
     for (const target of targets) await target.close();
   });
