@@ -183,6 +183,9 @@ describe("queues in time", () => {
     };
     assert.equal(await begun(5), 5);
     await clock.advance(9_999);
+    // A new job makes the dispatcher look again, a millisecond too early.
+    await batch(app, 1, { url: targets[0]!.url, queue: "slow" });
+    assert.equal((await queueOf(app, "slow"))["counts"].pending, 18);
     assert.equal(at.length, 5);
     await clock.advance(1);
     assert.equal(await begun(10), 10);
@@ -196,7 +199,7 @@ describe("queues in time", () => {
     await clock.advance(10_000);
     assert.equal(await begun(20), 20);
     await clock.advance(10_000);
-    assert.equal(await begun(22), 22);
+    assert.equal(await begun(23), 23);
     assert.deepEqual(
       [0, 5, 10, 15, 20].map((i) => at[i]! - start),
       [0, 10_000, 20_000, 30_000, 40_000],
