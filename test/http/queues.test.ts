@@ -208,6 +208,24 @@ describe("queues in time", () => {
     for (const target of targets) await target.close();
   });
 
+  test("a deep backlog for one target leaves its share of the rate limit to another", async () => {
+    const clock = new VirtualClock();
+    const app = await startTestApp({ clock });
+    const [busy, quiet] = [await startTarget(), await startTarget()];
+    await app.call("PUT", "/v1/queues/shared", { rate_limit: { limit: 2, period: "10s" } });
+    await batch(app, 20, { url: busy.url, queue: "shared" });
+    await busy.request(2);
+    await batch(app, 2, { url: quiet.url, queue: "shared" });
+    await clock.advance("10s");
+    await quiet.request(2);
+    assert.equal(busy.received.length, 2);
+    await clock.advance("10s");
+    await busy.request(4);
+    await app.stop();
+    await busy.close();
+    await quiet.close();
+  });
+
   test("a job that comes due while places are free is not held by the rate limit", async () => {
     const clock = new VirtualClock();
     const app = await startTestApp({ clock });
