@@ -68,7 +68,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     mountDoors: (hono) =>
       mountMcp(hono, { operations: OPERATIONS, services, allowedHosts: config.allowedHosts, log }),
   });
-  const listener = await listen(app, config, clock).catch(async (error: unknown) => {
+  const listener = await listen(app, config, clock, log).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });

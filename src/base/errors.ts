@@ -2,12 +2,14 @@
 
 export const PROBLEMS = {
   invalid_json: { status: 400, title: "The body is not valid JSON" },
+  malformed_request: { status: 400, title: "The request is not well-formed HTTP" },
   unauthorized: { status: 401, title: "A valid API key is needed" },
   forbidden: { status: 403, title: "The key does not allow this" },
   forbidden_host: { status: 403, title: "The Host header is not allowed" },
   forbidden_origin: { status: 403, title: "The Origin header is not allowed" },
   not_found: { status: 404, title: "Not found" },
   method_not_allowed: { status: 405, title: "The method is not allowed here" },
+  request_timeout: { status: 408, title: "The request took too long to arrive" },
   not_cancellable: { status: 409, title: "The job cannot be cancelled now" },
   not_approvable: { status: 409, title: "The job is not waiting for approval" },
   not_retryable: { status: 409, title: "The job cannot be retried now" },
@@ -21,6 +23,7 @@ export const PROBLEMS = {
   blocked_target: { status: 422, title: "The target address is not allowed" },
   idempotency_key_reused: { status: 422, title: "The idempotency key was used for another request" },
   rate_limited: { status: 429, title: "Too many requests" },
+  headers_too_large: { status: 431, title: "The headers are too large" },
   internal_error: { status: 500, title: "Internal error" },
   unavailable: { status: 503, title: "The service is not available" },
 } as const satisfies Record<string, { status: number; title: string }>;

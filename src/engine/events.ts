@@ -93,6 +93,7 @@ export class Feed {
 
   /** Calls `wake` once the job has ended, or the feed is closed; the answer stops waiting. Costs nothing meanwhile. */
   onEnd(jobId: string, wake: () => void): () => void {
+    if (this.isClosed) wake();
     return addTo(this.waiters, jobId, wake);
   }
 

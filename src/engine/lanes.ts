@@ -31,6 +31,8 @@ interface LaneState {
   /** When its first job is due, as far as is known; null for none. Too early is harmless: a claim corrects it. */
   dueAt: number | null;
   inFlight: number;
+  /** The turn in which it last began an attempt: see {@link Lanes.take}. */
+  servedTurn: number;
   /** idle: nothing due known. waiting: in the heap. ready: due, in turn. parked: at a closed gate. claiming: granted. */
   place: "idle" | "waiting" | "ready" | "parked" | "claiming";
 }
@@ -47,6 +49,7 @@ export class Lanes {
   private readonly ready = new Set<LaneState>();
   private readonly limits: LaneLimits;
   private total = 0;
+  private turn = 0;
 
   constructor(limits: LaneLimits) {
     this.limits = limits;
@@ -76,10 +79,17 @@ export class Lanes {
     const gate = this.queueGate(id);
     gate.limit = paused ? 0 : (concurrency ?? Infinity);
     this.unpark(gate);
+    // A lane that the old rate limit put off may begin sooner by the new one: its next claim tells.
+    for (const state of this.lanes.values()) {
+      if (state.queue !== gate || (state.place !== "waiting" && state.place !== "claiming")) continue;
+      state.dueAt = 0;
+      if (state.place === "waiting") this.wait(state, 0);
+    }
   }
 
   /** Grants places to lanes that are due, each in its turn, until nothing is due or no place is left. */
   take(now: number): Grant[] {
+    const due: LaneState[] = [];
     for (
       let entry = this.waiting.peek();
       entry !== undefined && entry.at <= now;
@@ -88,8 +98,10 @@ export class Lanes {
       const { item: state } = this.waiting.pop();
       if (state.place !== "waiting" || state.dueAt === null || state.dueAt > now) continue;
       state.place = "ready";
-      this.ready.add(state);
+      due.push(state);
     }
+    // Lanes that a rate limit holds come due together: whoever was served last goes last, so that none takes all of it.
+    for (const state of due.sort((a, b) => a.servedTurn - b.servedTurn)) this.ready.add(state);
     const grants: Grant[] = [];
     for (const state of this.ready) {
       const free = this.limits.total - this.total;
@@ -124,6 +136,7 @@ export class Lanes {
         ? (state.dueAt ?? nextDueAt)
         : Math.min(state.dueAt, nextDueAt);
     state.dueAt = dueAt;
+    if (count > 0) state.servedTurn = ++this.turn;
     if (dueAt === null) {
       state.place = "idle";
     } else if (dueAt <= now) {
@@ -164,6 +177,7 @@ export class Lanes {
       queue: this.queueGate(lane.queueId),
       dueAt: null,
       inFlight: 0,
+      servedTurn: 0,
       place: "idle",
     };
     origin.lanes += 1;

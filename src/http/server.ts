@@ -1,6 +1,6 @@
 /** The HTTP server: what happens to a request, in reading order. */
 import { createServer } from "node:http";
-import { getRequestListener } from "@hono/node-server";
+import { getRequestListener, RequestError } from "@hono/node-server";
 import { Hono } from "hono";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
@@ -8,6 +8,7 @@ import { newId } from "../base/ids.ts";
 import type { Logger } from "../base/log.ts";
 import type { Operation, Services } from "../operations/operation.ts";
 import type { HttpEnv } from "./env.ts";
+import { answerMalformed, malformed } from "./malformed.ts";
 import type { Metrics } from "./metrics.ts";
 import { mountOperations, refuseOtherMethods } from "./mount.ts";
 import { KEYLESS_PATHS } from "./openapi-parts.ts";
@@ -52,6 +53,10 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
     const { outgoing } = c.env;
     outgoing.setHeader("X-Request-Id", requestId);
     for (const [name, value] of SAFE_HEADERS) outgoing.setHeader(name, value);
+    // RFC 9112 §3.2: since HTTP/1.1 a request without Host is malformed.
+    const { httpVersion, headers } = c.env.incoming;
+    if (headers.host === undefined && httpVersion !== "1.0")
+      throw new Problem("malformed_request", "The Host header is missing (RFC 9112).");
     await next();
   });
 
@@ -127,15 +132,28 @@ export function listen(
   app: Hono<HttpEnv>,
   { host, port }: { readonly host: string; readonly port: number },
   clock: Clock,
+  log: Logger,
 ): Promise<Listener> {
   let closing = false;
-  const answer = getRequestListener(app.fetch);
+  const answer = getRequestListener(app.fetch, {
+    // For HTTP/1.0, which knows no Host header.
+    hostname: host,
+    errorHandler(error) {
+      const requestId = newId("req", clock.now());
+      const problem = error instanceof RequestError ? malformed(error) : error;
+      const answered = problemResponse(problem, requestId, log);
+      answered.headers.set("X-Request-Id", requestId);
+      return answered;
+    },
+  });
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: 5_000,
+      // Node's own refusals have no body and no request id; these are answered by the app.
+      requireHostHeader: false,
     },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
@@ -143,6 +161,8 @@ export function listen(
     // A kept-alive connection would hold the close up until it times out: each goes with its last answer.
     outgoing.once("close", () => closing && setImmediate(() => server.closeIdleConnections()));
   });
+  server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
+  answerMalformed(server, clock);
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => {

@@ -33,6 +33,7 @@ export const timeout = duration(1_000, 15 * 60_000, "from 1s to 15m");
 export const retryDelay = duration(0, days(365), "up to 365d");
 export const dedupeWindow = duration(1_000, days(30), "from 1s to 30d");
 export const approvalTimeout = duration(1_000, days(365), "from 1s to 365d");
+export const ratePeriod = duration(1_000, days(30), "from 1s to 30d");
 export const overlap = duration(0, days(30), "up to 30d");
 
 export const time = v.pipe(
@@ -116,6 +117,9 @@ function headerFault(name: string, value: string, seen: ReadonlySet<string>): st
   if (/[\r\n\0]/.test(value)) return "must not contain CR, LF or NUL";
   if (/[\u0001-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(value))
     return "must not contain control characters";
+  // RFC 9110 §5.5: a field value is made of octets.
+  if (/[^\u0000-\u00ff]/.test(value))
+    return "must not contain characters beyond ISO-8859-1; encode them, as in RFC 8187";
   if (value.length > MAX_HEADER_VALUE) return `has to have at most ${MAX_HEADER_VALUE} characters`;
   return null;
 }

@@ -105,6 +105,8 @@ export function checkWork(input: Readonly<Record<string, unknown>>, at = ""): In
     if (input["method"] === "GET" && has("payload"))
       add("payload", "cannot go with GET, which sends no body");
   }
+  // To the schema of a record an array is an object like any other.
+  if (Array.isArray(input["headers"])) add("headers", "has to be an object, not an array");
   if (has("delay") && has("run_at")) add("run_at", "cannot stand beside delay; give one of the two");
   return faults;
 }
@@ -118,6 +120,8 @@ function checkSteps(steps: readonly unknown[], at: string): InvalidField[] {
     if (names.has(name))
       faults.push({ pointer: `${at}/${i}/name`, detail: "is the name of an earlier step; names are unique" });
     names.add(name);
+    if ("headers" in step && Array.isArray(step.headers))
+      faults.push({ pointer: `${at}/${i}/headers`, detail: "has to be an object, not an array" });
     if ("method" in step && step.method === "GET" && "payload" in step) {
       faults.push({ pointer: `${at}/${i}/payload`, detail: "cannot go with GET, which sends no body" });
     }

@@ -246,10 +246,13 @@ export interface UsageDay {
 }
 
 export interface QueueStore {
-  list(tenant: Tenant, now: number): Promise<readonly Queue[]>;
+  /** Newest first. */
+  list(tenant: Tenant, page: PageRequest, now: number): Promise<Page<Queue>>;
   get(tenant: Tenant, name: string, now: number): Promise<Queue | null>;
-  /** Makes the queue when it is new. */
+  /** Makes the queue when it is new. A setting that is left out stays what it was. */
   configure(tenant: Tenant, name: string, settings: Partial<QueueSettings>, now: number): Promise<Queue>;
+  /** The same for a queue that is there; null for an unknown one. */
+  change(tenant: Tenant, name: string, settings: Partial<QueueSettings>, now: number): Promise<Queue | null>;
   /** Days of one month (`2026-11`) on which something happened, in order. */
   usage(tenant: Tenant, month: string): Promise<readonly UsageDay[]>;
 }
@@ -263,7 +266,7 @@ export interface NewKey extends ApiKey {
 export interface AccountStore {
   /** The principal of the key with this SHA-256; null for none. Sees keys that another process made or revoked. */
   authenticate(keyHash: string): Promise<Principal | null>;
-  /** The account, its keys, and a signing secret for each mode. */
+  /** The account, its keys, and for each mode a signing secret and the queue that jobs go to by default. */
   create(
     account: Account,
     keys: readonly NewKey[],
@@ -276,12 +279,13 @@ export interface AccountStore {
   revokeKey(tenant: Tenant, id: string): Promise<boolean>;
   /** Secrets that sign now, the current one first. */
   signingSecrets(tenant: Tenant, now: number): Promise<readonly SigningSecret[]>;
-  /** Adds a secret; those there expire at `othersExpireAt` at the latest. */
+  /** Adds a secret; those there expire at `othersExpireAt` at the latest. The answer is as that of `signingSecrets`. */
   rotateSigningSecret(
     tenant: Tenant,
     secret: SigningSecret,
     othersExpireAt: number,
-  ): Promise<readonly SigningSecret[]>;
+    once: Once<readonly SigningSecret[]> | null,
+  ): Promise<OnceResult<readonly SigningSecret[]>>;
 }
 
 // ── Maintenance ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,12 +3,15 @@ import { and, asc, desc, eq, gt, isNull, lt, or } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { ApiKey, Principal, SigningSecret } from "../../accounts/account.ts";
 import type { Scope } from "../../accounts/scopes.ts";
+import { isId } from "../../base/ids.ts";
 import type { SecretBox } from "../../base/secret-box.ts";
 import { MODES, type Mode, type Tenant, tenantKey } from "../../base/tenant.ts";
+import { DEFAULT_QUEUE } from "../../jobs/job.ts";
 import type { AccountStore, NewKey } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
 import type { OnceWriter } from "./once.ts";
+import { wrongCursor } from "./read.ts";
 import { accounts, apiKeys, signingSecrets, tenants } from "./schema.ts";
 import type { Writer } from "./writer.ts";
 
@@ -113,7 +116,11 @@ export function accountCommands(parts: Parts): AccountStore {
     create(account, keys, secrets) {
       return writer.write(() => {
         orm.insert(accounts).values(account).run();
-        for (const mode of MODES) orm.insert(tenants).values({ accountId: account.id, mode }).run();
+        for (const mode of MODES) {
+          orm.insert(tenants).values({ accountId: account.id, mode }).run();
+          const tenantId = directory.existingTenantId({ accountId: account.id, mode });
+          directory.ensureQueue(tenantId, DEFAULT_QUEUE, account.createdAt);
+        }
         for (const { mode, ...secret } of secrets) {
           addSecret(directory.existingTenantId({ accountId: account.id, mode }), secret);
         }
@@ -142,6 +149,7 @@ export function accountCommands(parts: Parts): AccountStore {
 
     async keys(tenant, page) {
       const tenantId = directory.existingTenantId(tenant);
+      if (page.cursor !== null && !isId("key", page.cursor)) throw wrongCursor();
       const rows = orm
         .select()
         .from(apiKeys)
@@ -184,23 +192,24 @@ export function accountCommands(parts: Parts): AccountStore {
       return secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now);
     },
 
-    rotateSigningSecret(tenant, secret, othersExpireAt) {
+    rotateSigningSecret(tenant, secret, othersExpireAt, onceOnly) {
       const tenantId = directory.existingTenantId(tenant);
-      return writer.write(() => {
-        orm
-          .update(signingSecrets)
-          .set({ expiresAt: othersExpireAt })
-          .where(
-            and(
-              eq(signingSecrets.tenant, tenantId),
-              or(isNull(signingSecrets.expiresAt), gt(signingSecrets.expiresAt, othersExpireAt)),
-            ),
-          )
-          .run();
-        addSecret(tenantId, secret);
-        opened.delete(tenantKey(tenant));
-        return readSecrets(tenantId, secret.createdAt);
-      });
+      return writer.write(() =>
+        once(tenantId, onceOnly, secret.createdAt, () => {
+          const stillSign = or(
+            isNull(signingSecrets.expiresAt),
+            gt(signingSecrets.expiresAt, othersExpireAt),
+          );
+          orm
+            .update(signingSecrets)
+            .set({ expiresAt: othersExpireAt })
+            .where(and(eq(signingSecrets.tenant, tenantId), stillSign))
+            .run();
+          addSecret(tenantId, secret);
+          opened.delete(tenantKey(tenant));
+          return readSecrets(tenantId, secret.createdAt);
+        }),
+      );
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Claim, EngineStore, Lane, LaneClaims, PipelineState } from "../sto
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
+import type { QueueStarts } from "./queue-starts.ts";
 import type { JobReader } from "./read.ts";
 import { type JobRow, type Rows, responseOf } from "./rows.ts";
 import type { WriteTransition } from "./transition.ts";
@@ -19,13 +20,14 @@ interface Parts {
   readonly reader: JobReader;
   readonly transition: WriteTransition;
   readonly callback: WriteCallback;
+  readonly starts: QueueStarts;
 }
 
 /** Orphans settled in one transaction at a start. */
 const RECOVER_BATCH = 500;
 
 export function claimCommands(parts: Parts): EngineStore {
-  const { db, writer, directory, rows, reader, transition, callback } = parts;
+  const { db, writer, directory, rows, reader, transition, callback, starts } = parts;
   const sql = {
     lanes: db.prepare<[], { id: number; due: number | null }>(
       // One seek in jobs_due for each lane: what lies in it does not matter.
@@ -45,11 +47,6 @@ export function claimCommands(parts: Parts): EngineStore {
     rate: db.prepare<[number], { rate_limit: number | null; rate_period: string | null }>(
       "SELECT rate_limit, rate_period FROM queues WHERE id = ?",
     ),
-    starts: db.prepare<[number, number, number], { at: number }>(
-      "SELECT at FROM queue_starts WHERE queue = ? AND at > ? ORDER BY at DESC LIMIT ?",
-    ),
-    addStart: db.prepare("INSERT INTO queue_starts (queue, at) VALUES (?, ?)"),
-    forgetStarts: db.prepare("DELETE FROM queue_starts WHERE queue = ? AND at <= ?"),
     addAttempt: db.prepare(
       `INSERT INTO attempts (job, step, number, started_at, duration_ms, code, headers, body, truncated, error, error_code, decision)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -61,14 +58,16 @@ export function claimCommands(parts: Parts): EngineStore {
   };
 
   function claimLane(transaction: Transaction, lane: Lane, limit: number, now: number): LaneClaims {
-    const allowance = rateAllowance(lane.queueId, limit, now);
+    const rate = rateOf(lane.queueId);
+    // Never more than the rate limit within any one period, counted from when attempts began.
+    const free = rate === null ? limit : rate.limit - starts.within(lane.queueId, rate.periodMs, now);
     const claims: Claim[] = [];
-    for (const row of allowance.limit > 0 ? sql.due.all(lane.id, now, allowance.limit) : []) {
+    for (const row of free > 0 ? sql.due.all(lane.id, now, Math.min(limit, free)) : []) {
       const step = reader.currentStep(row);
       const job = rows.job(row, step);
       const changes = begin(job, now);
       if (!transition(transaction, row, changes)) continue;
-      if (allowance.rated) sql.addStart.run(lane.queueId, now);
+      if (rate !== null) starts.add(lane.queueId, now);
       if (row.callback_of === null) transaction.use(row.tenant, now, { deliveries: 1 });
       claims.push({
         job: { ...job, ...changes },
@@ -81,22 +80,14 @@ export function claimCommands(parts: Parts): EngineStore {
       });
     }
     const nextDueAt = sql.nextDue.get(lane.id)?.due_at ?? null;
-    return { claims, nextDueAt, heldUntil: claims.length < limit ? allowance.heldUntil : null };
+    const heldUntil = rate === null ? null : starts.freeAt(lane.queueId, rate.limit, rate.periodMs);
+    return { claims, nextDueAt, heldUntil };
   }
 
-  /** How many may start by the queue's rate limit: never more than the limit within any one period. */
-  function rateAllowance(queueId: number, limit: number, now: number) {
+  function rateOf(queueId: number): { limit: number; periodMs: number } | null {
     const row = sql.rate.get(queueId);
-    if (row === undefined || row.rate_limit === null || row.rate_period === null)
-      return { limit, rated: false, heldUntil: null };
-    const periodMs = durationMs(row.rate_period);
-    sql.forgetStarts.run(queueId, now - periodMs);
-    const starts = sql.starts.all(queueId, now - periodMs, row.rate_limit);
-    const free = row.rate_limit - starts.length;
-    const oldest = starts.at(-1);
-    // After this claim the oldest start within the period is the one whose end frees the next place.
-    const heldUntil = limit >= free ? (oldest?.at ?? now) + periodMs : null;
-    return { limit: Math.min(limit, free), rated: true, heldUntil };
+    if (row === undefined || row.rate_limit === null || row.rate_period === null) return null;
+    return { limit: row.rate_limit, periodMs: durationMs(row.rate_period) };
   }
 
   function pipelineState(row: JobRow): PipelineState | null {

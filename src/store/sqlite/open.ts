@@ -19,6 +19,7 @@ import { maintenanceCommands } from "./maintenance.ts";
 import { migrate } from "./migrate.ts";
 import { loadAddon } from "./native.ts";
 import { onceWriter } from "./once.ts";
+import { QueueStarts } from "./queue-starts.ts";
 import { queueCommands } from "./queues.ts";
 import { JobReader } from "./read.ts";
 import { Rows } from "./rows.ts";
@@ -65,7 +66,11 @@ export function openStore({
     const orm = drizzle({ client: db });
     const directory = new Directory(db);
     const durability = new Durability(`${file}-wal`, folder, clock, onSync);
-    const writer = new Writer(db, durability, () => directory.forget());
+    const starts = new QueueStarts(db);
+    const writer = new Writer(db, durability, () => {
+      directory.forget();
+      starts.forget();
+    });
     const rows = new Rows(directory, box);
     const reader = new JobReader(db, directory, rows);
     const insert = jobInserter(db, directory, rows);
@@ -87,6 +92,7 @@ export function openStore({
       once,
       transition,
       callback,
+      starts,
       box,
       thread,
       file,

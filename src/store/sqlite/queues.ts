@@ -1,13 +1,14 @@
 /** Queues and usage in SQLite. */
-import { and, asc, eq, like, ne } from "drizzle-orm";
+import { and, asc, desc, eq, like, lt, ne } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { CALLBACK_QUEUE } from "../../jobs/callback.ts";
 import { type JobStatus, STATUSES } from "../../jobs/job.ts";
-import type { Queue, QueueStore } from "../store.ts";
+import type { Queue, QueueSettings, QueueStore } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
+import { readCursor } from "./read.ts";
 import { queueCounts, queues, usage } from "./schema.ts";
-import type { Writer } from "./writer.ts";
+import type { Transaction, Writer } from "./writer.ts";
 
 interface Parts {
   readonly db: Connection;
@@ -46,56 +47,81 @@ export function queueCommands({ db, orm, writer, directory }: Parts): QueueStore
     };
   }
 
-  const rowOf = (tenantId: number, name: string) =>
-    orm
+  /** Callbacks wait in a queue of their own, which nobody sees. */
+  const isListed = (tenantId: number, name: string) =>
+    name !== CALLBACK_QUEUE && directory.queueId(tenantId, name) !== null;
+
+  function rowOf(tenantId: number, name: string) {
+    const row = orm
       .select()
       .from(queues)
       .where(and(eq(queues.tenant, tenantId), eq(queues.name, name)))
       .get();
+    if (row === undefined) throw new Error(`no queue ${name}`);
+    return row;
+  }
+
+  /** A setting that is left out stays what it was. */
+  function change(
+    transaction: Transaction,
+    tenantId: number,
+    name: string,
+    { concurrency, rateLimit, paused }: Partial<QueueSettings>,
+    now: number,
+  ): Queue {
+    const before = rowOf(tenantId, name);
+    const after = {
+      ...before,
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(rateLimit === undefined
+        ? {}
+        : { rateLimit: rateLimit?.limit ?? null, ratePeriod: rateLimit?.period ?? null }),
+      ...(paused === undefined ? {} : { paused }),
+    };
+    orm.update(queues).set(after).where(eq(queues.id, before.id)).run();
+    transaction.emit({
+      kind: "queue",
+      limits: { id: before.id, concurrency: after.concurrency, paused: after.paused },
+    });
+    return read(after, now);
+  }
 
   return {
-    async list(tenant, now) {
+    async list(tenant, page, now) {
       const tenantId = directory.existingTenantId(tenant);
+      const before = page.cursor === null ? undefined : lt(queues.id, readCursor(page.cursor));
       const rows = orm
         .select()
         .from(queues)
-        .where(and(eq(queues.tenant, tenantId), ne(queues.name, CALLBACK_QUEUE)))
-        .orderBy(asc(queues.name))
+        .where(and(eq(queues.tenant, tenantId), ne(queues.name, CALLBACK_QUEUE), before))
+        .orderBy(desc(queues.id))
+        .limit(page.limit + 1)
         .all();
-      return rows.map((row) => read(row, now));
+      const items = rows.slice(0, page.limit);
+      return {
+        items: items.map((row) => read(row, now)),
+        nextCursor: rows.length > page.limit ? String(items.at(-1)?.id) : null,
+      };
     },
 
     async get(tenant, name, now) {
-      const row = rowOf(directory.existingTenantId(tenant), name);
-      return row === undefined ? null : read(row, now);
+      const tenantId = directory.existingTenantId(tenant);
+      return isListed(tenantId, name) ? read(rowOf(tenantId, name), now) : null;
     },
 
     configure(tenant, name, settings, now) {
       const tenantId = directory.existingTenantId(tenant);
       return writer.write((transaction) => {
-        const id = directory.ensureQueue(tenantId, name, now);
-        const { concurrency, rateLimit, paused } = settings;
-        orm
-          .update(queues)
-          .set({
-            // A setting that is left out stays what it was.
-            name,
-            ...(concurrency === undefined ? {} : { concurrency }),
-            ...(rateLimit === undefined
-              ? {}
-              : { rateLimit: rateLimit?.limit ?? null, ratePeriod: rateLimit?.period ?? null }),
-            ...(paused === undefined ? {} : { paused }),
-          })
-          .where(eq(queues.id, id))
-          .run();
-        const row = rowOf(tenantId, name);
-        if (row === undefined) throw new Error(`no queue ${name}`);
-        transaction.emit({
-          kind: "queue",
-          limits: { id, concurrency: row.concurrency, paused: row.paused },
-        });
-        return read(row, now);
+        directory.ensureQueue(tenantId, name, now);
+        return change(transaction, tenantId, name, settings, now);
       });
+    },
+
+    change(tenant, name, settings, now) {
+      const tenantId = directory.existingTenantId(tenant);
+      return writer.write((transaction) =>
+        isListed(tenantId, name) ? change(transaction, tenantId, name, settings, now) : null,
+      );
     },
 
     async usage(tenant, month) {

@@ -3,7 +3,15 @@ import { setImmediate as turn } from "node:timers/promises";
 import { Problem } from "../../base/errors.ts";
 import { RawJson } from "../../base/json.ts";
 import type { Tenant } from "../../base/tenant.ts";
-import type { Attempt, Callback, Job, JobDetail, StepDetail } from "../../jobs/job.ts";
+import {
+  type Attempt,
+  type Callback,
+  type Job,
+  type JobDetail,
+  type JobStatus,
+  STATUSES,
+  type StepDetail,
+} from "../../jobs/job.ts";
 import type { JobFilter, Page, PageRequest } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
@@ -121,19 +129,18 @@ export class JobReader {
   async search(tenant: Tenant, filter: JobFilter, limit: number, before: number | null): Promise<JobRow[]> {
     const where = this.conditions(tenant, filter);
     if (where === null) return [];
+    const select = this.prepared(
+      `SELECT * FROM jobs WHERE seq < ? AND seq >= ? AND ${where.text} AND status = ? ORDER BY seq DESC LIMIT ?`,
+    );
     const found: JobRow[] = [];
     let upper = before ?? (this.sql.newest.get()?.seq ?? 0) + 1;
     while (upper > 0 && found.length < limit) {
       const lower = Math.max(0, upper - WINDOW_ROWS);
-      // Each state has a statement of its own: one range of the index jobs_status, already in order.
-      const parts = where.statuses ?? [null];
-      const rows = parts.flatMap((status) => {
-        const sql = `SELECT * FROM jobs WHERE seq < ? AND seq >= ? AND ${where.text}
-          ${status === null ? "" : "AND status = ?"} ORDER BY seq DESC LIMIT ?`;
-        const last = status === null ? [] : [status];
-        return this.prepared(sql).all(upper, lower, ...where.values, ...last, limit - found.length);
-      });
-      if (parts.length > 1) rows.sort((a, b) => b.seq - a.seq);
+      // Each state is read on its own: one range of the index jobs_status, already in order, however much is stored.
+      const rows = where.statuses.flatMap((status) =>
+        select.all(upper, lower, ...where.values, status, limit - found.length),
+      );
+      if (where.statuses.length > 1) rows.sort((a, b) => b.seq - a.seq);
       found.push(...rows.slice(0, limit - found.length));
       upper = lower;
       if (upper > 0 && found.length < limit) await turn();
@@ -144,7 +151,7 @@ export class JobReader {
   private conditions(
     tenant: Tenant,
     filter: JobFilter,
-  ): { text: string; values: unknown[]; statuses: readonly string[] | null } | null {
+  ): { text: string; values: unknown[]; statuses: readonly JobStatus[] } | null {
     const tenantId = this.directory.tenantId(tenant);
     if (tenantId === null) return null;
     const parts = ["tenant = ?", "callback_of IS NULL"];
@@ -169,7 +176,9 @@ export class JobReader {
     if (filter.createdAfter !== undefined) add("created_at > ?", filter.createdAfter);
     if (filter.createdBefore !== undefined) add("created_at < ?", filter.createdBefore);
     const statuses =
-      filter.statuses === undefined || filter.statuses.length === 0 ? null : [...new Set(filter.statuses)];
+      filter.statuses === undefined || filter.statuses.length === 0
+        ? STATUSES
+        : [...new Set(filter.statuses)];
     return { text: parts.join(" AND "), values, statuses };
   }
 
@@ -202,9 +211,11 @@ export class JobReader {
 
 /** A cursor is the row number of the last item: later pages hold what is older, whatever comes or goes meanwhile. */
 export function readCursor(cursor: string): number {
-  if (!/^\d{1,15}$/.test(cursor)) {
-    const detail = "cursor has to be a next_cursor of an earlier page.";
-    throw new Problem("invalid_request", detail, { errors: [{ pointer: "/cursor", detail }] });
-  }
+  if (!/^\d{1,15}$/.test(cursor)) throw wrongCursor();
   return Number(cursor);
+}
+
+export function wrongCursor(): Problem {
+  const detail = "has to be a next_cursor of an earlier page";
+  return new Problem("invalid_request", `cursor ${detail}.`, { errors: [{ pointer: "/cursor", detail }] });
 }

@@ -1,0 +1,305 @@
+/** Bad requests by table: every row of the contract's table of errors, and every field at its bounds and one beyond. */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { PROBLEMS } from "../../src/base/errors.ts";
+import { createLogger } from "../../src/base/log.ts";
+import { createApp, listen, STOPPING } from "../../src/http/server.ts";
+import * as field from "../../src/operations/fields.ts";
+import { operation, type Services } from "../../src/operations/operation.ts";
+import { type Answer, startTestApp, type TestApp } from "../support/app.ts";
+import { rawRequest } from "../support/raw-request.ts";
+
+const url = "http://127.0.0.1:9/hook";
+const DELAYED = { url, delay: "1h" };
+
+function assertProblem(answer: Answer<any>, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text);
+  assert.equal(answer.headers.get("content-type"), "application/problem+json");
+  assert.equal(answer.body.code, code, answer.text);
+  assert.equal(answer.body.status, status);
+  assert.equal(answer.body.title, PROBLEMS[code as keyof typeof PROBLEMS].title);
+  assert.equal(answer.body.type, "about:blank");
+  assert.equal(answer.body.request_id, answer.headers.get("x-request-id"));
+  assert.ok(answer.body.detail.length > 10);
+}
+
+describe("the table of errors", () => {
+  let app: TestApp;
+  before(async () => {
+    app = await startTestApp({ config: { maxBodyBytes: 4_096 } });
+  });
+  after(() => app.stop());
+
+  const deep = (levels: number) =>
+    `{"url":"${url}","delay":"1h","payload":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+
+  test("400 invalid_json: not JSON, too deep, missing, a key twice, not UTF-8", async () => {
+    for (const body of ["{", "{'a':1}", "", " ", `{"url":"${url}","url":"${url}"}`, deep(64)])
+      assertProblem(await app.call("POST", "/v1/jobs", body), 400, "invalid_json");
+    assertProblem(await app.call("POST", "/v1/jobs"), 400, "invalid_json");
+    assertProblem(
+      await app.call("POST", "/v1/jobs", "", { "content-type": "text/plain" }),
+      400,
+      "invalid_json",
+    );
+    assert.equal((await app.call("POST", "/v1/jobs", deep(63))).status, 201);
+    const latin1 = await new Promise<number | undefined>((resolve) => {
+      const outgoing = request(
+        `${app.url}/v1/jobs`,
+        {
+          method: "POST",
+          headers: { authorization: `Bearer ${app.key}`, "content-type": "application/json" },
+        },
+        (incoming) => resolve(incoming.resume().statusCode),
+      );
+      outgoing.end(Buffer.from(`{"url":"${url}","payload":"\xe9"}`, "latin1"));
+    });
+    assert.equal(latin1, 400);
+  });
+
+  test("401 unauthorized, with WWW-Authenticate", async () => {
+    const wrong = [
+      "",
+      "Bearer",
+      "Basic abc",
+      `Bearer ${app.key} x`,
+      "Bearer errand_test_short",
+      `Bearer ${app.key}x`,
+    ];
+    for (const authorization of wrong) {
+      const answer = await app.call("GET", "/v1/jobs", undefined, { authorization });
+      assertProblem(answer, 401, "unauthorized");
+      assert.match(answer.headers.get("www-authenticate") ?? "", /^Bearer/);
+      assert.ok(!answer.text.includes(app.key), "an error must not repeat the key");
+    }
+    const lower = await app.call("GET", "/v1/jobs", undefined, { authorization: `bearer ${app.key}` });
+    assert.equal(lower.status, 200);
+  });
+
+  test("403 forbidden names the scope", async () => {
+    const made = await app.call("POST", "/v1/keys", { name: "reader", scopes: ["read"] });
+    const authorization = `Bearer ${made.body.key}`;
+    const answer = await app.call("POST", "/v1/jobs", DELAYED, { authorization });
+    assertProblem(answer, 403, "forbidden");
+    assert.match(answer.body["detail"], /write.*read/);
+  });
+
+  test("404 not_found", async () => {
+    const paths = [
+      "/v1",
+      "/v1/",
+      "/v1/nothing",
+      "/v1/jobs/job_x",
+      "/v1/jobs/%ff",
+      "/v1/jobs/a%2Fb",
+      "/v1/queues/nope",
+      "/nope",
+    ];
+    for (const path of paths) assertProblem(await app.call("GET", path), 404, "not_found");
+    assertProblem(await app.call("DELETE", "/v1/keys/key_x"), 404, "not_found");
+    assertProblem(await app.call("POST", "/v1/jobs/job_x/cancel"), 404, "not_found");
+  });
+
+  test("405 method_not_allowed, with Allow", async () => {
+    const table = [
+      ["DELETE", "/v1/jobs", "POST, GET, HEAD"],
+      ["PATCH", "/v1/queues/a", "GET, PUT, HEAD"],
+      ["GET", "/v1/queues/a/pause", "POST"],
+      ["POST", "/v1/usage", "GET, HEAD"],
+    ] as const;
+    for (const [method, path, allow] of table) {
+      const answer = await app.call(method, path);
+      assertProblem(answer, 405, "method_not_allowed");
+      assert.equal(answer.headers.get("allow"), allow);
+    }
+  });
+
+  test("409 names the state", async () => {
+    const job = await app.createJob(DELAYED);
+    for (const [action, code] of [
+      ["retry", "not_retryable"],
+      ["approve", "not_approvable"],
+      ["reject", "not_approvable"],
+    ] as const) {
+      const answer = await app.call("POST", `/v1/jobs/${job["id"]}/${action}`);
+      assertProblem(answer, 409, code);
+      assert.match(answer.body["detail"], /pending/);
+    }
+    await app.call("POST", `/v1/jobs/${job["id"]}/cancel`);
+    const again = await app.call("POST", `/v1/jobs/${job["id"]}/cancel`);
+    assertProblem(again, 409, "not_cancellable");
+    assert.match(again.body["detail"], /cancelled/);
+    const named = { cron_expr: "0 0 * * *", url, name: "nightly" };
+    assert.equal((await app.call("POST", "/v1/schedules", named)).status, 201);
+    assertProblem(await app.call("POST", "/v1/schedules", named), 409, "name_taken");
+  });
+
+  test("413 payload_too_large: at the limit, one over, chunked, and with a lying length", async () => {
+    const frame = (length: number) => {
+      const start = `{"url":"${url}","delay":"1h","payload":"`;
+      return `${start}${"a".repeat(length - start.length - 2)}"}`;
+    };
+    assert.equal((await app.call("POST", "/v1/jobs", frame(4_096))).status, 201);
+    assertProblem(await app.call("POST", "/v1/jobs", frame(4_097)), 413, "payload_too_large");
+    const head = `POST /v1/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\n`;
+    const chunked = await rawRequest(
+      app.port,
+      `${head}Transfer-Encoding: chunked\r\n\r\n`,
+      `1001\r\n${frame(4_097)}\r\n`,
+    );
+    assert.equal(chunked.status, 413);
+    assert.equal(JSON.parse(chunked.body).code, "payload_too_large");
+    const lying = await rawRequest(app.port, `${head}Content-Length: 99999999\r\n\r\n`);
+    assert.equal(lying.status, 413);
+    assert.equal((await app.call("GET", "/livez")).status, 200);
+  });
+
+  test("415 unsupported_media_type", async () => {
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "application/jsonp",
+      "application/vnd.x+json",
+    ]) {
+      const answer = await app.call("POST", "/v1/jobs", DELAYED, { "content-type": type });
+      assertProblem(answer, 415, "unsupported_media_type");
+      assert.match(answer.body["detail"], /application\/json/);
+    }
+    for (const type of ["application/json; charset=utf-8", "Application/JSON"])
+      assert.equal((await app.call("POST", "/v1/jobs", DELAYED, { "content-type": type })).status, 201);
+  });
+
+  test("422 lists every fault with its pointer", async () => {
+    const answer = await app.call("POST", "/v1/jobs", {
+      url: 1,
+      max_attempts: 0,
+      delay: "soon",
+      run_at: "2026-01-01T00:00:00Z",
+      headers: { host: "x", "a/b": "y" },
+      constructor: 1,
+      retry_delays: ["1s", "1w"],
+    });
+    assertProblem(answer, 422, "invalid_request");
+    assert.deepEqual(answer.body["errors"].map(({ pointer }: { pointer: string }) => pointer).sort(), [
+      "/constructor",
+      "/delay",
+      "/headers/a~1b",
+      "/headers/host",
+      "/max_attempts",
+      "/retry_delays/1",
+      "/run_at",
+      "/url",
+    ]);
+    for (const body of ["[]", "null", "1", `"x"`])
+      assertProblem(await app.call("POST", "/v1/jobs", body), 422, "invalid_request");
+    assertProblem(await app.call("POST", "/v1/jobs?dry=1", DELAYED), 422, "invalid_request");
+    const doubled = { id: "job_x" };
+    assertProblem(await app.call("POST", "/v1/jobs/job_x/cancel", doubled), 422, "invalid_request");
+  });
+
+  test("422 with a code of its own", async () => {
+    const create = (fields: object) => app.call("POST", "/v1/jobs", fields);
+    assertProblem(await create({ url: "ftp://x/" }), 422, "invalid_url");
+    assertProblem(await create({ url, callback_url: "x" }), 422, "invalid_url");
+    assertProblem(await create({ url: "ftp://x/", delay: "x" }), 422, "invalid_request");
+    assertProblem(await create({ url: "http://169.254.169.254/" }), 422, "blocked_target");
+    assertProblem(await create({ url: `http://127.0.0.1:${app.port}/` }), 422, "blocked_target");
+    const schedule = (fields: object) => app.call("POST", "/v1/schedules", { url, ...fields });
+    assertProblem(await schedule({ cron_expr: "* * * *" }), 422, "invalid_cron");
+    assertProblem(await schedule({ cron_expr: "0 0 * * *", timezone: "Mars/X" }), 422, "invalid_timezone");
+    const key = { "idempotency-key": "reused" };
+    assert.equal((await app.call("POST", "/v1/jobs", DELAYED, key)).status, 201);
+    const other = await app.call("POST", "/v1/jobs", { url, delay: "2h" }, key);
+    assertProblem(other, 422, "idempotency_key_reused");
+  });
+
+  test("batches: all or none, and pointers name the index", async () => {
+    const count = async () => (await app.call("GET", "/v1/queues/batch")).body["counts"]?.pending ?? 0;
+    const good = { url, delay: "1h", queue: "batch" };
+    const answer = await app.call("POST", "/v1/jobs/batch", {
+      jobs: [good, { ...good, payload: 1, method: "GET" }, { steps: [{ url: "x" }] }, 7],
+    });
+    assertProblem(answer, 422, "invalid_request");
+    assert.deepEqual(answer.body["errors"].map(({ pointer }: { pointer: string }) => pointer).sort(), [
+      "/jobs/1/payload",
+      "/jobs/2/steps/0/url",
+      "/jobs/3",
+    ]);
+    const blocked = { ...good, url: "http://169.254.169.254/" };
+    const refused = await app.call("POST", "/v1/jobs/batch", { jobs: [good, blocked] });
+    assertProblem(refused, 422, "blocked_target");
+    assert.equal(refused.body["errors"][0].pointer, "/jobs/1/url");
+    assertProblem(await app.call("POST", "/v1/jobs/batch", { jobs: [] }), 422, "invalid_request");
+    assert.equal(await count(), 0);
+    const made = await app.call("POST", "/v1/jobs/batch", { jobs: [good, good, good] });
+    assert.equal(made.status, 201);
+    assert.equal(made.body["data"].length, 3);
+    assert.equal(await count(), 3);
+  });
+
+  test("a batch takes 1,000 jobs and no more", async () => {
+    const large = await startTestApp();
+    try {
+      const jobs = Array.from({ length: 1_000 }, () => DELAYED);
+      const made = await large.call("POST", "/v1/jobs/batch", { jobs });
+      assert.equal(made.status, 201);
+      assert.equal(made.body["data"].length, 1_000);
+      const over = await large.call("POST", "/v1/jobs/batch", { jobs: [...jobs, DELAYED] });
+      assertProblem(over, 422, "invalid_request");
+      assert.equal(over.body["errors"][0].pointer, "/jobs");
+    } finally {
+      await large.stop();
+    }
+  });
+});
+
+describe("errors of the service itself", () => {
+  const log = createLogger("silent", "json");
+  const broken = operation({
+    name: "things.break",
+    summary: "",
+    scope: "read",
+    effect: "read",
+    input: field.closed({}),
+    output: null,
+    http: { method: "GET", path: "/v1/things", status: 200 },
+    cli: null,
+    mcp: null,
+    run: () => Promise.reject(new Error("SELECT secret FROM place")),
+  });
+  const principal = { tenant: { accountId: "a", mode: "test" }, keyId: "k", keyName: "k", scopes: ["read"] };
+  const services = {
+    store: { accounts: { authenticate: () => Promise.resolve(principal) } },
+    limits: { maxBodyBytes: 1 },
+  } as unknown as Services;
+
+  async function call(notReady: string | null, path: string) {
+    const parts = { operations: [broken], services, limitRate: () => [], clock: systemClock, log };
+    const listener = await listen(createApp({ ...parts, notReady: () => notReady }), "127.0.0.1", 0, {
+      clock: systemClock,
+      log,
+    });
+    const response = await fetch(`http://127.0.0.1:${listener.port}${path}`, {
+      headers: { authorization: "Bearer errand_test_0123456789abcdefghij0123456789", connection: "close" },
+    });
+    const text = await response.text();
+    await listener.close(1_000);
+    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) };
+  }
+
+  test("500 internal_error tells nothing of its cause", async () => {
+    const answer = await call(null, "/v1/things");
+    assertProblem(answer, 500, "internal_error");
+    assert.ok(!answer.text.includes("SELECT"));
+  });
+
+  test("503 unavailable while shutting down, with Retry-After; livez still answers", async () => {
+    const answer = await call(STOPPING, "/v1/things");
+    assertProblem(answer, 503, "unavailable");
+    assert.ok(Number(answer.headers.get("retry-after")) > 0);
+    assert.equal((await call(STOPPING, "/livez")).status, 200);
+    assert.equal((await call("the disk is full", "/readyz")).status, 503);
+  });
+});
