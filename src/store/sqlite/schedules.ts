@@ -21,8 +21,8 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
   const { db, orm, writer, directory, once } = parts;
   const rows = new ScheduleRows(directory, parts.rows);
   const removeLines = db.prepare(
-    `DELETE FROM occurrences WHERE schedule = ?1 AND scheduled_for IN
-       (SELECT scheduled_for FROM occurrences WHERE schedule = ?1 LIMIT ${REMOVED_AT_ONCE})`,
+    `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
+       (SELECT schedule, scheduled_for FROM occurrences WHERE schedule = ? LIMIT ${REMOVED_AT_ONCE})`,
   );
 
   const find = (tenantId: number, id: string) =>
