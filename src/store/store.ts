@@ -238,7 +238,7 @@ export interface ScheduleStore {
   fire(firings: readonly { schedule: Schedule; firing: Firing }[], now: number): Promise<readonly boolean[]>;
   /** Schedules that are neither paused nor over, and have no next run. */
   unarmed(now: number): Promise<readonly Schedule[]>;
-  /** Schedules whose ledger knows times after `now`: a clock that was ahead has fired them. */
+  /** Schedules that were changed or fired by a clock that was ahead of `now`, and may wait for a time far away. */
   ahead(now: number): Promise<readonly Schedule[]>;
 }
 

@@ -188,8 +188,11 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
         .where(
           and(
             eq(schedules.paused, false),
-            // One seek in each ledger.
-            sqlText`EXISTS (SELECT 1 FROM occurrences WHERE schedule = ${schedules.seq} AND scheduled_for > ${now})`,
+            or(
+              gt(schedules.updatedAt, now),
+              // One seek in each ledger.
+              sqlText`EXISTS (SELECT 1 FROM occurrences WHERE schedule = ${schedules.seq} AND scheduled_for > ${now})`,
+            ),
           ),
         )
         .orderBy(asc(schedules.seq))
