@@ -51,15 +51,19 @@ export class Scheduler {
    * on. Answers when the next schedule is due.
    */
   async step(): Promise<number | null> {
-    const { store, clock } = this.parts;
+    const { schedules } = this.parts.store;
+    let hasFired = false;
     while (!this.stopped) {
-      const now = clock.now();
-      const due = await store.schedules.due(now, READ_AT_ONCE);
+      const now = this.parts.clock.now();
+      const due = await schedules.due(now, READ_AT_ONCE);
       if (due.length === 0) break;
-      await store.schedules.fire(this.batch(due, now), now);
+      await schedules.fire(this.batch(due, now), now, false);
+      hasFired = true;
     }
     this.rest.clear();
-    return store.schedules.nextDueAt();
+    // One sync covers them all.
+    if (hasFired) await schedules.fire([], this.parts.clock.now(), true);
+    return schedules.nextDueAt();
   }
 
   /** The next firing of each schedule, as many as one transaction may hold and at least one. */

@@ -18,7 +18,7 @@ type Rule = (schedule: Schedule) => Schedule;
 /**
  * Runs a command of the store that applies a rule to a schedule, `now`. Where the schedule turns out to be due, the rule
  * waits: the due times are decided, and the command runs again. Else a change made in the second of a due time would lose
- * it without a trace.
+ * it without a trace. The command's own sync covers the firings.
  */
 export async function decideDue<T>(
   { store }: Context,
@@ -34,7 +34,8 @@ export async function decideDue<T>(
     });
     if (due.length === 0) return result;
     for (const schedule of due)
-      for (const firing of firingsOf(schedule, now)) await store.schedules.fire([{ schedule, firing }], now);
+      for (const firing of firingsOf(schedule, now))
+        await store.schedules.fire([{ schedule, firing }], now, false);
   }
 }
 

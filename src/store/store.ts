@@ -233,9 +233,14 @@ export interface ScheduleStore {
   nextDueAt(): Promise<number | null>;
   /**
    * Jobs, ledger and re-arming of each schedule in one transaction. False where `dueAt` no longer stands. Whatever the
-   * clock did, a due time that has made a job makes no other: its line in the ledger is the proof.
+   * clock did, a due time that has made a job makes no other: its line in the ledger is the proof. Resolves at commit
+   * where `durable` is false; the next durable command covers it.
    */
-  fire(firings: readonly { schedule: Schedule; firing: Firing }[], now: number): Promise<readonly boolean[]>;
+  fire(
+    firings: readonly { schedule: Schedule; firing: Firing }[],
+    now: number,
+    durable: boolean,
+  ): Promise<readonly boolean[]>;
   /** Schedules that are neither paused nor over, and have no next run. */
   unarmed(now: number): Promise<readonly Schedule[]>;
   /** Schedules that were changed or fired by a clock that was ahead of `now`, and may wait for a time far away. */

@@ -92,9 +92,10 @@ export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCo
       return sql.nextDue.get()?.at ?? null;
     },
 
-    fire(firings, now) {
-      return writer.write((transaction) =>
-        firings.map(({ schedule, firing }) => fireOne(transaction, schedule, firing, now)),
+    fire(firings, now, durable) {
+      return writer.write(
+        (transaction) => firings.map(({ schedule, firing }) => fireOne(transaction, schedule, firing, now)),
+        durable,
       );
     },
 
