@@ -74,10 +74,12 @@ export class Scheduler {
       const [firing, ...rest] = this.firings(schedule, now);
       if (firing === undefined) continue;
       weight += weightOf(firing);
-      if (weight > MAX_WEIGHT && batch.length > 0) break;
+      if (weight > MAX_WEIGHT && batch.length > 0) {
+        this.rest.set(schedule.id, [firing, ...rest]);
+        break;
+      }
       batch.push({ schedule, firing });
-      if (rest.length > 0) this.rest.set(schedule.id, rest);
-      else this.rest.delete(schedule.id);
+      this.rest.set(schedule.id, rest);
     }
     return batch;
   }
