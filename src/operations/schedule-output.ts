@@ -49,7 +49,7 @@ const fields = {
   updated_at: timeOut,
 };
 
-export const schedule = v.object(fields);
+export const schedule = v.pipe(v.object(fields), v.title("Schedule"));
 
 export const replacedSchedule = v.object({
   ...fields,
@@ -74,12 +74,15 @@ export const fireTimes = v.object({
   ),
 });
 
-export const occurrence = v.object({
-  scheduled_for: described(timeOut, "The due time."),
-  outcome: described(
-    v.picklist(OCCURRENCE_OUTCOMES),
-    "late: fired more than 60 s after its time. missed: not fired, by on_missed. skipped_overlap: not fired, by on_overlap.",
-  ),
-  job_id: textOrNull,
-  lateness_ms: v.nullable(v.number()),
-});
+export const occurrence = v.pipe(
+  v.object({
+    scheduled_for: described(timeOut, "The due time."),
+    outcome: described(
+      v.picklist(OCCURRENCE_OUTCOMES),
+      "late: fired more than 60 s after its time. missed: not fired, by on_missed. skipped_overlap: not fired, by on_overlap.",
+    ),
+    job_id: textOrNull,
+    lateness_ms: v.nullable(v.number()),
+  }),
+  v.title("Occurrence"),
+);

@@ -91,7 +91,7 @@ export const scheduleOperations: readonly Operation[] = [
     cli: null,
     mcp: null,
     problems,
-    example,
+    example: { name: "weekly-report", ...example },
     async run(context, { name, ...fields }) {
       refuseBlocked(context, urlsOf(fields));
       const now = context.clock.now();
@@ -165,7 +165,7 @@ export const scheduleOperations: readonly Operation[] = [
     },
     mcp: "update_schedule",
     problems: ["not_found", ...problems, "name_taken"],
-    example: { cron_expr: "30 9 * * 1" },
+    example: { id: "sch_01jd…", cron_expr: "30 9 * * 1" },
     async run(context, { id, ...patch }) {
       const { url, callback_url, steps } = patch;
       refuseBlocked(context, urlsOf({ url, callback_url: callback_url ?? undefined, steps }));

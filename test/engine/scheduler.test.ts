@@ -99,7 +99,7 @@ test("a crash in the middle of a long downtime goes on where it was, with the sa
   const all = await bed.schedule({ onMissed: "all" });
   await bed.restart(() => bed.clock.jump(at(START) + 2 * DAY));
   for (let crash = 0; crash < 5; crash++) {
-    const { fire } = bed.store.schedules;
+    const fire = bed.store.schedules.fire.bind(bed.store.schedules);
     let left = 2;
     bed.store.schedules.fire = (firings, now, durable) =>
       left-- > 0 ? fire(firings, now, durable) : Promise.reject(new Error("the process died"));

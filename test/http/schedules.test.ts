@@ -294,7 +294,10 @@ describe("schedules", () => {
     const second = (await app.call("GET", `${path}?limit=3&cursor=${first["next_cursor"]}`)).body;
     const times = [...first["data"], ...second["data"]].map((line: any) => line.scheduled_for);
     assert.equal(new Set(times).size, times.length);
-    assert.deepEqual(times, times.toSorted().toReversed());
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => (a < b ? 1 : -1)),
+    );
     assert.ok(times.length >= 5);
     assert.equal(second["next_cursor"], null);
     assert.ok(first["data"].every((line: any) => line.outcome === "fired" && line.job_id !== null));
