@@ -2,7 +2,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { reject } from "../jobs/lifecycle.ts";
-import { nextFireTime } from "../schedules/firing.ts";
+import { rearm } from "../schedules/revise.ts";
+import type { Schedule } from "../schedules/schedule.ts";
 import type { Store } from "../store/store.ts";
 import { Loop } from "./loop.ts";
 
@@ -18,6 +19,7 @@ export interface JanitorParts {
 const PRUNE_EVERY_MS = 60_000;
 const PRUNE_PAUSE_MS = 25;
 const REARM_EVERY_MS = 60_000;
+const REARMED_AT_ONCE = 100;
 
 export class Janitor {
   private readonly parts: JanitorParts;
@@ -25,6 +27,8 @@ export class Janitor {
   private readonly retention: Loop;
   private readonly rearming: Loop;
   private unsubscribe = () => {};
+  /** The wall clock of the last look. The first one looks as if the clock had been set back while Errand was down. */
+  private rearmedAt = Infinity;
 
   constructor(parts: JanitorParts) {
     this.parts = parts;
@@ -60,17 +64,35 @@ export class Janitor {
     return now + (more ? PRUNE_PAUSE_MS : PRUNE_EVERY_MS);
   }
 
-  /** A schedule that should run and has no next run gets one. None should be found: each is told to the log. */
+  /**
+   * Every schedule that is to run has a next run: one that lost it gets it back, and one that a clock ahead of its time
+   * had fired far into the future comes back when the clock does. None should be found: each is told to the log.
+   */
   async rearm(now: number): Promise<number> {
-    const { store, log } = this.parts;
-    for (const schedule of await store.schedules.unarmed()) {
-      const nextRunAt = nextFireTime(schedule, now);
-      if (nextRunAt === null) continue;
-      log.error({ schedule: schedule.id }, "a schedule had lost its next run; it has one again");
-      await store.schedules.update(schedule.tenant, schedule.id, (current) =>
-        current.nextRunAt === null && !current.paused ? { ...current, nextRunAt } : current,
-      );
+    const { schedules } = this.parts.store;
+    const found = [...(await schedules.unarmed(now))];
+    const wasSetBack = now < this.rearmedAt;
+    this.rearmedAt = now;
+    if (wasSetBack) found.push(...(await schedules.ahead(now)));
+    for (let i = 0; i < found.length; i += REARMED_AT_ONCE) {
+      await Promise.all(found.slice(i, i + REARMED_AT_ONCE).map((schedule) => this.rearmOne(schedule, now)));
     }
     return now + REARM_EVERY_MS;
+  }
+
+  private async rearmOne(schedule: Schedule, now: number): Promise<void> {
+    const { store, log } = this.parts;
+    const { id, tenant } = schedule;
+    try {
+      if (rearm(schedule, now) === schedule) return;
+      const rearmed = await store.schedules.update(tenant, id, (current) => rearm(current, now));
+      const times = { was: schedule.nextRunAt, is: rearmed?.nextRunAt ?? null };
+      log.warn(
+        { schedule: id, ...times },
+        "the next run of a schedule was missing or too late; it has one again",
+      );
+    } catch (error) {
+      log.error({ err: error, schedule: id }, "a schedule has no next run, and none can be reckoned");
+    }
   }
 }

@@ -71,9 +71,12 @@ export class Loop {
   }
 
   private sleep(): void {
-    const wait = this.wakeAt === null ? LOOK_MS : Math.min(this.wakeAt - this.clock.now(), LOOK_MS);
+    const since = this.clock.now();
+    const wait = this.wakeAt === null ? LOOK_MS : Math.min(this.wakeAt - since, LOOK_MS);
     this.cancelTimer = this.clock.timer(wait, () => {
       if (this.running || this.stopped) return;
+      // The clock was set back: what the step made of the time then does not hold now.
+      if (this.clock.now() < since) this.nudged = true;
       if (this.isDue()) void this.run();
       else this.sleep();
     });

@@ -27,6 +27,11 @@ export function checkInput(operation: Operation, input: unknown): v.InferOutput<
   return result.output as v.InferOutput<InputSchema>;
 }
 
+/** A 422 Problem for faults that show only beside what is stored. */
+export function invalidFields(faults: readonly InvalidField[]): Problem {
+  return invalid(faults.map((field) => ({ ...field, code: "invalid_request" })));
+}
+
 /** One Problem for many faults: their common code if they have one. */
 function invalid(faults: readonly Fault[]): Problem {
   const first = faults[0]!;

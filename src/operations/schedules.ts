@@ -1,58 +1,47 @@
-/** What Errand can do with schedules. */
+/** What Errand can do with schedules: create, read, change, remove. What concerns their runs is in schedule-runs.ts. */
+
 import * as v from "valibot";
-import { Problem } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
-import { METHODS } from "../jobs/job.ts";
-import { nextFireTime } from "../schedules/firing.ts";
-import { MISSED_POLICIES, OVERLAP_POLICIES, type Schedule } from "../schedules/schedule.ts";
+import { firstRun, revise } from "../schedules/revise.ts";
+import type { Schedule, ScheduleSpec } from "../schedules/schedule.ts";
 import { viewSchedule } from "../schedules/view.ts";
 import * as field from "./fields.ts";
 import { urlsOf } from "./job-input.ts";
-import { pageOf, timeOrNull, timeOut } from "./job-output.ts";
-import { type Operation, onceOnly, operation } from "./operation.ts";
-import { checkSchedule, scheduleFields, scheduleName, specOf } from "./schedule-input.ts";
+import { pageOf } from "./job-output.ts";
+import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
+import { changeSchedule, decideDue, noSuchSchedule, scheduleId } from "./schedule-change.ts";
+import {
+  checkSchedule,
+  patched,
+  patchFields,
+  scheduleFields,
+  scheduleName,
+  specOf,
+} from "./schedule-input.ts";
+import { replacedSchedule, schedule } from "./schedule-output.ts";
+import { scheduleRunOperations } from "./schedule-runs.ts";
 import { refuseBlocked } from "./targets.ts";
 
-const scheduleId = field.id("a schedule");
-const textOrNull = v.nullable(v.string());
+const problems = ["invalid_cron", "invalid_timezone", "invalid_url", "blocked_target"] as const;
 
-const schedule = v.pipe(
-  v.object({
-    id: v.string(),
-    name: textOrNull,
-    cron_expr: v.string(),
-    timezone: v.string(),
-    description: v.pipe(v.string(), v.description("The expression in English.")),
-    url: textOrNull,
-    method: v.nullable(v.picklist(METHODS)),
-    headers: v.record(v.string(), v.string()),
-    payload: v.unknown(),
-    max_attempts: v.number(),
-    timeout: v.string(),
-    retry_delays: v.nullable(v.array(v.string())),
-    no_retry_on: v.array(v.union([v.number(), v.string()])),
-    queue: v.string(),
-    tags: v.array(v.string()),
-    callback_url: textOrNull,
-    requires_approval: v.boolean(),
-    approval_timeout: textOrNull,
-    steps: v.nullable(v.array(v.record(v.string(), v.unknown()))),
-    on_missed: v.picklist(MISSED_POLICIES),
-    on_overlap: v.picklist(OVERLAP_POLICIES),
-    starts_at: timeOrNull,
-    ends_at: timeOrNull,
-    paused: v.boolean(),
-    next_run_at: timeOrNull,
-    last_run_at: timeOrNull,
-    last_job_id: textOrNull,
-    created_at: timeOut,
-    updated_at: timeOut,
-  }),
-  v.title("Schedule"),
-);
+const example = {
+  cron_expr: "0 9 * * 1",
+  timezone: "Europe/Berlin",
+  url: "https://example.com/report",
+  payload: {},
+};
 
-function noSuchSchedule(id: string): Problem {
-  return new Problem("not_found", `There is no schedule ${id} in this account and mode.`);
+function newSchedule({ principal }: Context, spec: ScheduleSpec, now: number): Schedule {
+  return {
+    ...spec,
+    id: newId("sch", now),
+    tenant: principal.tenant,
+    nextRunAt: firstRun(spec, now),
+    lastRunAt: null,
+    lastJobId: null,
+    createdAt: now,
+    updatedAt: now,
+  };
 }
 
 export const scheduleOperations: readonly Operation[] = [
@@ -73,35 +62,52 @@ export const scheduleOperations: readonly Operation[] = [
     },
     mcp: "create_schedule",
     creates: true,
-    problems: [
-      "invalid_cron",
-      "invalid_timezone",
-      "invalid_url",
-      "blocked_target",
-      "name_taken",
-      "idempotency_key_reused",
-    ],
-    example: {
-      cron_expr: "0 9 * * 1",
-      timezone: "Europe/Berlin",
-      url: "https://example.com/report",
-      payload: {},
+    problems: [...problems, "name_taken", "idempotency_key_reused"],
+    example,
+    async run(context, { name, ...fields }) {
+      refuseBlocked(context, urlsOf(fields));
+      const made = newSchedule(context, specOf(fields, name ?? null), context.clock.now());
+      return onceOnly(context, viewSchedule, (once) => context.store.schedules.create(made, once));
     },
+  }),
+
+  operation({
+    name: "schedules.replace",
+    summary: "Create a schedule under a name, or replace the one that has it: what a deploy script calls",
+    description:
+      "Doing it again changes nothing: change says what was done, and an unchanged schedule is not written and keeps its next run. Fields that are left out get their defaults, but for paused: a schedule that somebody paused stays so unless paused is false.",
+    scope: "write",
+    effect: "write",
+    input: field.closed({ name: scheduleName, ...scheduleFields }),
+    output: replacedSchedule,
+    check: checkSchedule,
+    http: {
+      method: "PUT",
+      path: "/v1/schedules/by-name/{name}",
+      status: ({ change }) => (change === "created" ? 201 : 200),
+      statuses: [200, 201],
+      location: ({ id }) => `/v1/schedules/${id}`,
+    },
+    cli: null,
+    mcp: null,
+    problems,
+    example: { name: "weekly-report", ...example },
     async run(context, { name, ...fields }) {
       refuseBlocked(context, urlsOf(fields));
       const now = context.clock.now();
-      const spec = specOf(fields, name ?? null);
-      const made: Schedule = {
-        ...spec,
-        id: newId("sch", now),
-        tenant: context.principal.tenant,
-        nextRunAt: spec.paused ? null : nextFireTime(spec, now),
-        lastRunAt: null,
-        lastJobId: null,
-        createdAt: now,
-        updatedAt: now,
-      };
-      return onceOnly(context, viewSchedule, (once) => context.store.schedules.create(made, once));
+      const { schedule: after, previous } = await decideDue(context, now, (decided) =>
+        context.store.schedules.createOrUpdate(
+          context.principal.tenant,
+          name,
+          () => newSchedule(context, specOf(fields, name), now),
+          decided((found) => {
+            const paused = fields.paused ?? found.paused;
+            return revise(found, { ...specOf(fields, name, found), paused }, now);
+          }),
+        ),
+      );
+      const unchanged = previous === after ? ("unchanged" as const) : ("replaced" as const);
+      return { ...viewSchedule(after), change: previous === null ? ("created" as const) : unchanged };
     },
   }),
 
@@ -143,6 +149,31 @@ export const scheduleOperations: readonly Operation[] = [
   }),
 
   operation({
+    name: "schedules.update",
+    summary: "Change some fields of a schedule",
+    description:
+      "Fields that are left out stay. null clears name, starts_at, ends_at, retry_delays, callback_url and approval_timeout; a payload of null is sent as null. steps take the place of url, method and headers, and url that of steps. A change of the expression, the zone, starts_at, ends_at or paused sets the next run anew, from now on.",
+    scope: "write",
+    effect: "write",
+    input: field.closed({ id: scheduleId, ...patchFields }),
+    output: schedule,
+    http: { method: "PATCH", path: "/v1/schedules/{id}", status: 200 },
+    cli: {
+      command: "schedules update",
+      positional: ["id"],
+      examples: [`errand schedules update sch_01jd… --cron-expr "30 9 * * 1"`],
+    },
+    mcp: "update_schedule",
+    problems: ["not_found", ...problems, "name_taken"],
+    example: { id: "sch_01jd…", cron_expr: "30 9 * * 1" },
+    async run(context, { id, ...patch }) {
+      const { url, callback_url, steps } = patch;
+      refuseBlocked(context, urlsOf({ url, callback_url: callback_url ?? undefined, steps }));
+      return changeSchedule(context, id, (found, now) => revise(found, patched(found, patch), now));
+    },
+  }),
+
+  operation({
     name: "schedules.delete",
     summary: "Remove a schedule; its jobs stay",
     scope: "write",
@@ -159,4 +190,6 @@ export const scheduleOperations: readonly Operation[] = [
       return null;
     },
   }),
+
+  ...scheduleRunOperations,
 ];

@@ -1,7 +1,75 @@
-/** One run of a schedule: the job that a due time makes. */
+/** A schedule at work: the job that a due time makes, and what becomes of all due times that have come. */
 import { newId } from "../base/ids.ts";
 import { DEFAULT_DEDUPE_WINDOW, type NewJob } from "../jobs/job.ts";
-import type { Schedule } from "./schedule.ts";
+import { planFiring } from "./missed.ts";
+import type { Occurrence, Schedule } from "./schedule.ts";
+
+/** Lines of the ledger, the jobs of those that fire, and the next due time: what one transaction writes. */
+export interface Firing {
+  /** The due time that the schedule was read with: a firing that was done already changes nothing. */
+  readonly dueAt: number;
+  readonly occurrences: readonly (Omit<Occurrence, "jobId"> & { readonly job: NewJob | null })[];
+  readonly nextRunAt: number | null;
+}
+
+/** What a transaction may weigh, so that deliveries never wait long for it: 100 jobs, or 1,000 lines without one. */
+export const MAX_WEIGHT = 1_000;
+const JOB_WEIGHT = 10;
+const LINE_WEIGHT = 1;
+
+export function weightOf({ occurrences }: Firing): number {
+  return occurrences.reduce((sum, line) => sum + lineWeight(line), 0);
+}
+
+const lineWeight = ({ job }: { job: NewJob | null }) => (job === null ? LINE_WEIGHT : JOB_WEIGHT);
+
+/**
+ * What becomes of each due time of a schedule up to now, by its rules. A long downtime comes in several firings, each a
+ * whole step: it ends where the next one is armed. Since what fires comes last, a crash in between only means that the
+ * rest is planned again, with the same result.
+ */
+export function firingsOf(schedule: Schedule, now: number): Firing[] {
+  const dueAt = schedule.nextRunAt;
+  if (dueAt === null) throw new Error(`schedule ${schedule.id} has no due time`);
+  const plan = planFiring(schedule, schedule.onMissed, dueAt, now);
+  const lines: Firing["occurrences"][number][] = [
+    ...plan.missed.map((scheduledFor) => ({
+      scheduledFor,
+      outcome: "missed" as const,
+      latenessMs: null,
+      job: null,
+    })),
+    ...plan.fire.map(({ scheduledFor, outcome }) => ({
+      scheduledFor,
+      outcome,
+      latenessMs: now - scheduledFor,
+      job: jobOfSchedule(schedule, scheduledFor, now),
+    })),
+  ];
+  const pieces = inPieces(lines);
+  return pieces.map((occurrences, i) => ({
+    dueAt: i === 0 ? dueAt : occurrences[0]!.scheduledFor,
+    occurrences,
+    nextRunAt: pieces[i + 1]?.[0]?.scheduledFor ?? plan.next,
+  }));
+}
+
+/** At least one piece, which may be empty. */
+function inPieces(lines: Firing["occurrences"]): Firing["occurrences"][number][][] {
+  let piece: Firing["occurrences"][number][] = [];
+  const pieces = [piece];
+  let weight = 0;
+  for (const line of lines) {
+    weight += lineWeight(line);
+    if (weight > MAX_WEIGHT) {
+      piece = [];
+      pieces.push(piece);
+      weight = lineWeight(line);
+    }
+    piece.push(line);
+  }
+  return pieces;
+}
 
 /** `scheduledFor` is the due time, null for a run that a person triggered. */
 export function jobOfSchedule(schedule: Schedule, scheduledFor: number | null, now: number): NewJob {

@@ -11,6 +11,13 @@ export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number];
 export const OCCURRENCE_OUTCOMES = ["fired", "late", "missed", "skipped_overlap"] as const;
 export type OccurrenceOutcome = (typeof OCCURRENCE_OUTCOMES)[number];
 
+/**
+ * Why a schedule has a next run, or none. `ended`: no time is left before `ends_at`. `invalid`: this version of Errand, or
+ * of its time zone database, no longer takes the expression or the zone.
+ */
+export const SCHEDULE_STATUSES = ["scheduled", "paused", "ended", "invalid"] as const;
+export type ScheduleStatus = (typeof SCHEDULE_STATUSES)[number];
+
 /** What a user says of a schedule. */
 export interface ScheduleSpec {
   readonly name: string | null;

@@ -1,8 +1,11 @@
 /** How users see a schedule and its ledger. */
 import { formatTime } from "../base/clock.ts";
 import { maskHeaders } from "../jobs/view.ts";
+import { checkCron } from "./cron-check.ts";
 import { describeCron } from "./describe.ts";
-import type { Occurrence, Schedule } from "./schedule.ts";
+import type { PreviewedFireTime } from "./firing.ts";
+import type { Occurrence, Schedule, ScheduleStatus } from "./schedule.ts";
+import { checkTimezone } from "./zone.ts";
 
 export function viewSchedule(schedule: Schedule) {
   const { job } = schedule;
@@ -12,6 +15,7 @@ export function viewSchedule(schedule: Schedule) {
     cron_expr: schedule.cronExpr,
     timezone: schedule.timezone,
     description: describeCron(schedule.cronExpr),
+    status: statusOf(schedule),
     url: job.target?.url ?? null,
     method: job.target?.method ?? null,
     headers: job.target === null ? {} : maskHeaders(job.target.headers),
@@ -52,6 +56,17 @@ export function viewSchedule(schedule: Schedule) {
     created_at: formatTime(schedule.createdAt),
     updated_at: formatTime(schedule.updatedAt),
   };
+}
+
+/** Why there is a next run, or none. */
+function statusOf({ paused, nextRunAt, cronExpr, timezone }: Schedule): ScheduleStatus {
+  if (paused) return "paused";
+  if (nextRunAt !== null) return "scheduled";
+  return checkCron(cronExpr) === null && checkTimezone(timezone) === null ? "ended" : "invalid";
+}
+
+export function viewFireTime({ at, local, note }: PreviewedFireTime) {
+  return { at: formatTime(at), local, ...(note === undefined ? {} : { note }) };
 }
 
 export function viewOccurrence(occurrence: Occurrence) {

@@ -8,6 +8,7 @@ import type { RawJson } from "../base/json.ts";
 import type { Tenant } from "../base/tenant.ts";
 import type { Attempt, Job, JobDetail, JobStatus, NewJob, Step, StoredResponse } from "../jobs/job.ts";
 import type { Changes, Settlement } from "../jobs/lifecycle.ts";
+import type { Firing } from "../schedules/run.ts";
 import type { Occurrence, Schedule } from "../schedules/schedule.ts";
 
 export interface Store {
@@ -45,7 +46,7 @@ export interface ScheduleChange {
   readonly kind: "schedule";
   readonly tenant: Tenant;
   readonly scheduleId: string;
-  readonly event: "created" | "updated" | "deleted" | "fired" | "missed" | "skipped";
+  readonly event: "created" | "updated" | "deleted" | "fired" | "missed" | "skipped" | "triggered";
   readonly nextRunAt: number | null;
   readonly at: number;
 }
@@ -196,31 +197,54 @@ export interface EngineStore {
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What firing a schedule comes to: lines of the ledger, the jobs of those that fire, and the next due time. */
-export interface Firing {
-  /** The due time that the schedule was read with: a firing that was done already changes nothing. */
-  readonly dueAt: number;
-  readonly occurrences: readonly (Omit<Occurrence, "jobId"> & { readonly job: NewJob | null })[];
-  readonly nextRunAt: number | null;
+/** What a create-or-replace found: `previous` is null where the schedule is new, and the same object where nothing changed. */
+export interface Replaced {
+  readonly schedule: Schedule;
+  readonly previous: Schedule | null;
 }
 
 export interface ScheduleStore {
   create(schedule: Schedule, once: Once<Schedule> | null): Promise<OnceResult<Schedule>>;
   get(tenant: Tenant, id: string): Promise<Schedule | null>;
-  getByName(tenant: Tenant, name: string): Promise<Schedule | null>;
   list(tenant: Tenant, page: PageRequest): Promise<Page<Schedule>>;
   /** Reads, applies `rule` and writes what it answers; null for an unknown schedule. The same object back writes nothing. */
   update(tenant: Tenant, id: string, rule: (schedule: Schedule) => Schedule): Promise<Schedule | null>;
+  /** Creates the schedule that `make` answers; where one has the name already, applies `rule` to it, as {@link update}. */
+  createOrUpdate(
+    tenant: Tenant,
+    name: string,
+    make: () => Schedule,
+    rule: (schedule: Schedule) => Schedule,
+  ): Promise<Replaced>;
   /** Its jobs stay. */
   remove(tenant: Tenant, id: string, now: number): Promise<boolean>;
+  /** Makes the job that `run` says, besides all due times; null for an unknown schedule. */
+  trigger(
+    tenant: Tenant,
+    id: string,
+    run: (schedule: Schedule) => NewJob,
+    now: number,
+    once: Once<JobDetail> | null,
+  ): Promise<OnceResult<JobDetail> | null>;
+  /** The ledger, latest due time first. Null for an unknown schedule. */
   occurrences(tenant: Tenant, id: string, page: PageRequest): Promise<Page<Occurrence> | null>;
-  /** Due schedules of all tenants, those due first first. */
+  /** Due schedules of all tenants, those due last first: who is on time never waits for those who make up for a downtime. */
   due(now: number, limit: number): Promise<readonly Schedule[]>;
   nextDueAt(): Promise<number | null>;
-  /** Jobs, ledger and re-arming of each schedule in one transaction. False where `dueAt` no longer stands. */
-  fire(firings: readonly { schedule: Schedule; firing: Firing }[], now: number): Promise<readonly boolean[]>;
-  /** Schedules that should have a next run and have none. */
-  unarmed(): Promise<readonly Schedule[]>;
+  /**
+   * Jobs, ledger and re-arming of each schedule in one transaction. False where `dueAt` no longer stands. Whatever the
+   * clock did, a due time that has made a job makes no other: its line in the ledger is the proof. Resolves at commit
+   * where `durable` is false; the next durable command covers it.
+   */
+  fire(
+    firings: readonly { schedule: Schedule; firing: Firing }[],
+    now: number,
+    durable: boolean,
+  ): Promise<readonly boolean[]>;
+  /** Schedules that are neither paused nor over, and have no next run. */
+  unarmed(now: number): Promise<readonly Schedule[]>;
+  /** Schedules that were changed or fired by a clock that was ahead of `now`, and may wait for a time far away. */
+  ahead(now: number): Promise<readonly Schedule[]>;
 }
 
 // ── Queues, usage ───────────────────────────────────────────────────────────────────────────────────────────────────

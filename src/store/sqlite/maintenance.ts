@@ -51,7 +51,9 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
          (SELECT schedule, scheduled_for FROM occurrences WHERE schedule = ? AND scheduled_for < ? LIMIT ?)`,
     ),
-    schedules: db.prepare<[], { seq: number }>("SELECT seq FROM schedules"),
+    schedules: db.prepare<[number, number], { seq: number }>(
+      "SELECT seq FROM schedules WHERE seq > ? ORDER BY seq LIMIT ?",
+    ),
     emptyLanes: db.prepare<[number], { id: number }>(
       `SELECT id FROM lanes WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE lane = lanes.id) LIMIT ?`,
     ),
@@ -65,6 +67,8 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   };
   /** Where the last step of retention stopped, by tenant and state; a pass over, it begins at the oldest again. */
   const pruneAt = new Map<string, number>();
+  /** The last schedule whose ledger this pass of retention is done with. */
+  let pruneLedgersAt = 0;
 
   /** Removes what is old among the next rows of one state. True when this state may have more. */
   function pruneState(tenantId: number, status: JobStatus, before: number): Promise<boolean> {
@@ -82,6 +86,22 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       if (over) pruneAt.delete(key);
       else pruneAt.set(key, last.seq);
       return !over;
+    }, false);
+  }
+
+  /** Removes old lines from the ledgers of the next few schedules. True when there may be more to do. */
+  function pruneLedgers(before: number): Promise<boolean> {
+    return writer.write(() => {
+      const next = sql.schedules.all(pruneLedgersAt, STEP_ROWS);
+      let free = STEP_ROWS;
+      for (const { seq } of next) {
+        free -= sql.removeOccurrences.run(seq, before, free).changes;
+        if (free === 0) return true;
+        pruneLedgersAt = seq;
+      }
+      if (next.length === STEP_ROWS) return true;
+      pruneLedgersAt = 0;
+      return false;
     }, false);
   }
 
@@ -109,16 +129,16 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
           more = (await pruneState(id, status, before)) || more;
         }
       }
-      const removed = await writer.write(() => {
-        let count = sql.removeAnswers.run(now - ANSWER_KEPT_MS, STEP_ROWS).changes;
-        for (const { seq } of sql.schedules.all())
-          count += sql.removeOccurrences.run(seq, before, STEP_ROWS).changes;
-        return count;
-      }, false);
+      const answers = await writer.write(
+        () => sql.removeAnswers.run(now - ANSWER_KEPT_MS, STEP_ROWS).changes,
+        false,
+      );
+      more = answers >= STEP_ROWS || more;
+      more = (await pruneLedgers(before)) || more;
       if ((sql.freePages.get()?.freelist_count ?? 0) > 0) {
         await writer.exclusively(async () => void db.pragma(`incremental_vacuum(${STEP_PAGES})`));
       }
-      return more || removed >= STEP_ROWS;
+      return more;
     },
 
     async figures() {

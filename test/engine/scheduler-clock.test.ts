@@ -1,0 +1,122 @@
+/** The wall clock jumps, stands still and is set back: no due time fires twice, and none is without a trace. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import { Loop } from "../../src/engine/loop.ts";
+import { settle, VirtualClock } from "../support/clock.ts";
+import { at, type Bed, schedulingBed } from "../support/scheduling.ts";
+
+const START = "2026-03-01 12:00:30";
+const MINUTE = 60_000;
+
+/** One look of the engine at the clock: the janitor's, then the scheduler's. */
+async function look(bed: Bed): Promise<void> {
+  await bed.janitor.rearm(bed.clock.now());
+  await bed.scheduler.step();
+}
+
+test("a clock set back a little fires nothing twice", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const { id } = await bed.schedule();
+  await look(bed);
+  for (const time of ["12:01:01", "12:00:50", "12:01:00", "12:01:59", "12:00:59", "12:02:00"]) {
+    bed.clock.jump(at(`2026-03-01 ${time}`));
+    await look(bed);
+  }
+  assert.deepEqual(await bed.jobTimes(id), [at("2026-03-01 12:01:00"), at("2026-03-01 12:02:00")]);
+});
+
+test("a clock that was years ahead does not keep a schedule silent once it is right again", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const { id } = await bed.schedule({ cronExpr: "0 * * * *" });
+  await look(bed);
+  bed.clock.jump(at("2028-03-01 12:30:00"));
+  await look(bed);
+  assert.equal((await bed.read(id)).nextRunAt, at("2028-03-01 13:00:00"));
+  // With the process running, and after a restart in between.
+  bed.clock.jump(at("2026-03-01 12:31:00"));
+  await look(bed);
+  assert.equal((await bed.read(id)).nextRunAt, at("2026-03-01 13:00:00"));
+  bed.clock.jump(at("2026-03-01 13:00:00"));
+  await look(bed);
+  bed.clock.jump(at("2028-03-01 12:30:00"));
+  await look(bed);
+  await bed.restart(() => bed.clock.jump(at("2026-03-01 13:30:00")));
+  await look(bed);
+  bed.clock.jump(at("2026-03-01 14:00:00"));
+  await look(bed);
+  assert.deepEqual(await bed.jobTimes(id), [
+    at("2028-03-01 12:00:00"),
+    at("2026-03-01 13:00:00"),
+    at("2026-03-01 14:00:00"),
+  ]);
+  const [line] = await bed.ledger(id);
+  assert.equal(line?.outcome, "fired", "missed while the clock was ahead, made up for when its time came");
+});
+
+test("whatever the clock does, a due time makes one job at most and has one line", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const move = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({ by: fc.integer({ min: 1, max: 90_000 }), restart: fc.constant(false) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ by: fc.integer({ min: -600_000, max: 3_600_000 }), restart: fc.boolean() }),
+    },
+  );
+  const policy = fc.constantFrom("skip" as const, "once" as const, "all" as const);
+  await fc.assert(
+    fc.asyncProperty(policy, fc.array(move, { minLength: 1, maxLength: 25 }), async (onMissed, moves) => {
+      bed.clock.jump(at(START));
+      const { id } = await bed.schedule({ onMissed });
+      const came = new Set<number>();
+      for (const { by, restart } of moves) {
+        if (restart) await bed.restart();
+        const before = bed.clock.now();
+        bed.clock.jump(before + by);
+        for (let time = Math.ceil((before + 1) / MINUTE) * MINUTE; time <= bed.clock.now(); time += MINUTE)
+          came.add(time);
+        await look(bed);
+        const { nextRunAt } = await bed.read(id);
+        assert.ok(nextRunAt !== null && nextRunAt > bed.clock.now(), "it always has a next run");
+        assert.ok(nextRunAt <= bed.clock.now() + MINUTE, "and the clock is not waited for in vain");
+      }
+      const ledger = (await bed.ledger(id)).map(({ scheduledFor }) => scheduledFor);
+      assert.deepEqual(
+        ledger,
+        [...came].toSorted((a, b) => a - b),
+        "one line for each due time that ever came",
+      );
+      const jobs = await bed.jobTimes(id);
+      assert.equal(new Set(jobs).size, jobs.length, "no due time made two jobs");
+      await bed.store.schedules.remove(bed.tenant, id, bed.clock.now());
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a loop looks again when the clock was set back under it, and after a suspend that no timer saw", async () => {
+  const clock = new VirtualClock(at(START));
+  const steps: number[] = [];
+  const loop = new Loop(
+    async (now) => {
+      steps.push(now);
+      return now + 3_600_000;
+    },
+    clock,
+    (error) => assert.fail(String(error)),
+  );
+  loop.start();
+  await settle();
+  clock.jump(at("2026-03-01 11:00:00"));
+  await clock.advance("2s");
+  assert.equal(steps.length, 2);
+  clock.jump(at("2026-03-01 18:00:00"));
+  await clock.advance("2s");
+  assert.equal(steps.length, 3);
+  await clock.advance("10s");
+  assert.equal(steps.length, 3);
+  await loop.stop();
+});
