@@ -65,6 +65,7 @@ export function buildProgram(session: Session, services: Services, wanted: Wante
   if (isWanted("jobs")) addWatch(group("jobs"), session);
   if (isWanted("schedules")) addApply(group("schedules"), session);
   addLocalCommands(program, session, services.openDataFolder);
+  addMcp(program, session);
   addCompletion(program, session);
   program.addHelpText(
     "after",
@@ -113,6 +114,21 @@ function addServe(
     await services.serve(
       Object.fromEntries(named.map(({ name, option }) => [name, given[option.attributeName()]])),
     );
+  });
+}
+
+function addMcp(program: Command, session: Session): void {
+  const command = program
+    .command("mcp")
+    .summary("Serve MCP over stdio, for clients that start their servers")
+    .description(
+      "Serve the Model Context Protocol over stdio: the tools of /mcp, as a client of the service at ERRAND_URL.",
+    );
+  addExamples(command, ["errand mcp", "ERRAND_URL=https://errand.example.com errand mcp"]);
+  command.action(async () => {
+    const { serveMcpOverStdio } = await import("../mcp/stdio.ts");
+    const { stdin: input, stdout: output } = process;
+    await serveMcpOverStdio(session.connect(), OPERATIONS, { input, output });
   });
 }
 

@@ -153,7 +153,29 @@ const schedules: readonly Call[] = [
   call("schedules.list", "all", {}),
   call("schedules.list", "none", { limit: 0 }, "invalid_request"),
   ...onOne("schedules.get", "schedule", UNKNOWN_SCHEDULE),
+  ...onOne("schedules.update", "schedule", UNKNOWN_SCHEDULE, { cron_expr: "0 8 * * *", timezone: "UTC" }),
+  ...onOne("schedules.pause", "schedule", UNKNOWN_SCHEDULE),
+  ...onOne("schedules.resume", "schedule", UNKNOWN_SCHEDULE),
+  ...onOne("schedules.trigger", "schedule", UNKNOWN_SCHEDULE),
   ...onOne("schedules.delete", "schedule", UNKNOWN_SCHEDULE),
 ];
 
-export const calls: readonly Call[] = [...jobs, ...schedules];
+const others: readonly Call[] = [
+  call(
+    "schedules.preview",
+    "of no zone",
+    { cron_expr: "0 9 * * *", timezone: "Mars/Olympus" },
+    "invalid_timezone",
+  ),
+  call("schedules.preview", "three times", { cron_expr: "0 9 1 1 *", timezone: "Europe/Berlin", count: 3 }),
+  call("queues.list", "all", {}),
+  call("queues.list", "too many", { limit: 101 }, "invalid_request"),
+  ...["queues.pause", "queues.resume"].flatMap((operation) => [
+    call(operation, "one", { name: "mail" }),
+    call(operation, "of a name that there cannot be", { name: "a b" }, "not_found"),
+  ]),
+  call("usage.get", "of this month", {}),
+  call("usage.get", "of no month", { month: "nope" }, "invalid_request"),
+];
+
+export const calls: readonly Call[] = [...jobs, ...schedules, ...others];

@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { OPERATIONS } from "../../src/operations/index.ts";
 import { type Operation, pathNames } from "../../src/operations/operation.ts";
 import { startTestApp, type TestApp } from "../support/app.ts";
+import { cliOf } from "../support/cli.ts";
 import { CURRENT, codeOf, connectMcp } from "../support/mcp.ts";
 import { startTarget, type Target } from "../support/target.ts";
 import { type Call, calls } from "./surface-calls.ts";
@@ -54,6 +55,46 @@ async function mcp(app: TestApp, by: "http" | "stdio"): Promise<Door> {
   };
 }
 
+function cli(app: TestApp): Door {
+  const errand = cliOf(app);
+  return {
+    name: "the command line",
+    offers: (operation) => operation.cli !== null,
+    async call(operation, input) {
+      const { code, out, err } = await errand([...argumentsOf(operation, input), "-o", "json"]);
+      const body = out === "" ? null : JSON.parse(out);
+      if (code === 0) return { data: body };
+      // What is no option, or no choice of one, is refused before the service is asked.
+      return { code: body?.code ?? (code === 2 ? "invalid_request" : err) };
+    },
+    close: () => app.stop(),
+  };
+}
+
+/** `{id, note}` → `jobs approve ID --note …`. */
+function argumentsOf({ cli: command }: Operation, input: Record<string, unknown>): string[] {
+  if (command === null) return [];
+  const { positional = [] } = command;
+  const options = Object.entries(input).filter(
+    ([name, value]) => value !== undefined && !positional.includes(name),
+  );
+  return [
+    ...command.command.split(" "),
+    ...positional.map((name) => String(input[name])),
+    ...options.flatMap(([name, value]) => optionOf(name, value)),
+  ];
+}
+
+function optionOf(name: string, value: unknown): string[] {
+  const flag = `--${name.replaceAll("_", "-")}`;
+  if (typeof value === "boolean") return [value ? flag : flag.replace("--", "--no-")];
+  if (name === "headers")
+    return Object.entries(value as Record<string, string>).flatMap((pair) => ["--header", pair.join(":")]);
+  if (Array.isArray(value) && value.every((one) => typeof one !== "object"))
+    return value.flatMap((one) => [flag, String(one)]);
+  return [flag, typeof value === "string" && name !== "payload" ? value : JSON.stringify(value)];
+}
+
 function requestOf(operation: Operation, input: Record<string, unknown>) {
   const fields = { ...input };
   let { path } = operation.http;
@@ -81,7 +122,7 @@ function masked(result: Result): unknown {
   return JSON.parse(text);
 }
 
-describe("the same call by REST and MCP", () => {
+describe("the same call by REST, MCP and the command line", () => {
   let doors: Door[];
   let target: Target;
   before(async () => {
@@ -90,6 +131,7 @@ describe("the same call by REST and MCP", () => {
       rest(await startTestApp()),
       await mcp(await startTestApp(), "http"),
       await mcp(await startTestApp(), "stdio"),
+      cli(await startTestApp()),
     ];
   });
   after(async () => {
@@ -112,12 +154,12 @@ describe("the same call by REST and MCP", () => {
     test(`${call.operation}: ${call.what}`, async () => {
       const operation = OPERATIONS.find(({ name }) => name === call.operation);
       assert.ok(operation, `there is no operation ${call.operation}`);
-      const [first, ...others] = doors.filter((door) => door.offers(operation));
-      assert.ok(first);
-      const expected = (await through(first, operation, call)) as { code?: string };
-      assert.equal(expected.code, call.code, JSON.stringify(expected));
-      for (const door of others)
-        assert.deepEqual(await through(door, operation, call), expected, `${door.name} differs from REST`);
+      const offering = doors.filter((door) => door.offers(operation));
+      const [expected, ...others] = await Promise.all(offering.map((door) => through(door, operation, call)));
+      assert.equal((expected as { code?: string }).code, call.code, JSON.stringify(expected));
+      others.forEach((result, i) =>
+        assert.deepEqual(result, expected, `${offering[i + 1]?.name} differs from ${offering[0]?.name}`),
+      );
     });
   }
 

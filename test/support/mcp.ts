@@ -1,7 +1,7 @@
 /** The official MCP client, connected to Errand by HTTP or by stdio, in the protocol version that a test asks for. */
-import { fileURLToPath } from "node:url";
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { BUNDLE } from "./cli.ts";
 
 export const CURRENT = "2026-07-28";
 
@@ -35,18 +35,7 @@ export async function connectMcp({ url, key }: Service, { by, version }: Door): 
 
 /** How `errand mcp` is started. */
 export function stdioCommand({ url, key }: Service) {
-  const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-  return {
-    command: process.execPath,
-    args: [
-      "--import",
-      import.meta.resolve("tsx"),
-      "--import",
-      file("../../scripts/text-modules.mjs"),
-      file("mcp-process.ts"),
-    ],
-    env: { ERRAND_URL: url, ERRAND_API_KEY: key },
-  };
+  return { command: process.execPath, args: [BUNDLE, "mcp"], env: { ERRAND_URL: url, ERRAND_API_KEY: key } };
 }
 
 /** The code of an error result, which is its first word; null when the tool did its work. */
