@@ -19,7 +19,7 @@ const server = createServer((incoming, outgoing) => {
   if (url.startsWith("/until/")) {
     // Answers once so many requests have come.
     waiting.push({ atLeast: Number(url.slice("/until/".length)), answer: () => outgoing.end() });
-    return void tell();
+    return tell();
   }
   if (url.startsWith("/hang")) return;
   count += 1;

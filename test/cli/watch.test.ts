@@ -21,9 +21,9 @@ test("watch shows jobs as they change, and takes the stream up again after a res
 
   // Events from before the connection are not shown, and when it stands only its first event can tell.
   const first = nextEvent();
-  let seen: Record<string, string> | null = null;
-  void first.then((event) => (seen = event));
-  while (seen === null) await app.createJob(mail);
+  const state = { seen: false };
+  void first.then(() => (state.seen = true));
+  while (!state.seen) await app.createJob(mail);
   assert.equal((await first)["type"], "job.created");
 
   await app.stop({ keep: true });
