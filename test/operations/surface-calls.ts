@@ -156,4 +156,21 @@ const schedules: readonly Call[] = [
   ...onOne("schedules.delete", "schedule", UNKNOWN_SCHEDULE),
 ];
 
-export const calls: readonly Call[] = [...jobs, ...schedules];
+/** Of the queue whose one job is not due, and of a month in which nothing was, so that no door is too early or too late. */
+const queues: readonly Call[] = [
+  call("queues.list", "the newest", { limit: 1 }),
+  call("queues.list", "none", { limit: 0 }, "invalid_request"),
+  call("queues.get", "one", { name: "mail" }),
+  call("queues.get", "of an unknown name", { name: "nope" }, "not_found"),
+  call("queues.pause", "done", { name: "mail" }),
+  call("queues.pause", "of an unknown name", { name: "nope" }, "not_found"),
+  call("queues.resume", "done", { name: "mail" }),
+  call("queues.resume", "of an unknown name", { name: "nope" }, "not_found"),
+  call("usage.get", "of a quiet month", { month: "2020-01" }),
+  call("usage.get", "of a month that there is not", { month: "2020-13" }, "invalid_request"),
+  // Last, since not every door offers it: what comes after would differ.
+  call("queues.set", "limits", { name: "mail", concurrency: 2, rate_limit: { limit: 5, period: "1m" } }),
+  call("queues.set", "a limit of nothing", { name: "mail", concurrency: 0 }, "invalid_request"),
+];
+
+export const calls: readonly Call[] = [...jobs, ...schedules, ...queues];
