@@ -126,7 +126,7 @@ export const queueOperations: readonly Operation[] = [
       ],
     },
     mcp: null,
-    example: { concurrency: 5, rate_limit: { limit: 100, period: "1m" } },
+    example: { name: "mail", concurrency: 5, rate_limit: { limit: 100, period: "1m" } },
     async run({ store, principal, clock }, { name, concurrency, rate_limit: rateLimit }) {
       const now = clock.now();
       const settings = {

@@ -276,16 +276,22 @@ describe("errors of the service itself", () => {
   } as unknown as Services;
 
   async function call(notReady: string | null, path: string) {
-    const parts = { operations: [broken], services, limitRate: () => [], clock: systemClock, log };
-    const listener = await listen(createApp({ ...parts, notReady: () => notReady }), "127.0.0.1", 0, {
+    const parts = {
+      operations: [broken],
+      services,
+      limitRate: () => [],
       clock: systemClock,
       log,
-    });
+      version: "0",
+      metrics: null,
+      notReady: () => notReady,
+    };
+    const listener = await listen(createApp(parts), { host: "127.0.0.1", port: 0 }, systemClock, log);
     const response = await fetch(`http://127.0.0.1:${listener.port}${path}`, {
       headers: { authorization: "Bearer errand_test_0123456789abcdefghij0123456789", connection: "close" },
     });
     const text = await response.text();
-    await listener.close(1_000);
+    await listener.close();
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) };
   }
 

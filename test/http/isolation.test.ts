@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { OPERATIONS } from "../../src/operations/index.ts";
 import { type Operation, pathNames } from "../../src/operations/operation.ts";
 import { addAccount } from "../support/accounts.ts";
-import { startTestApp, type TestApp } from "../support/app.ts";
+import { type Answer, startTestApp, type TestApp } from "../support/app.ts";
 
 const SCOPES = ["read", "write", "approve", "admin"] as const;
 const SECRET_WORD = "owned-by-the-first-account";
@@ -89,13 +89,27 @@ describe("isolation, operation by operation", () => {
     return pathNames(operation).reduce((path, name) => path.replace(`{${name}}`, value), operation.http.path);
   }
 
+  const mayRead = (key: string) => Object.values(others).includes(key);
+  /** A stream that was let in does not end by itself. */
+  const isStream = ({ name }: Operation, key: string) => name === "events.stream" && mayRead(key);
+
+  /** A stream's answer without its events, which tests of their own look at. */
+  async function opened(path: string, key: string): Promise<Answer<any>> {
+    const { status, headers, body } = await fetch(app.url + path, { headers: as(key) });
+    await body?.cancel();
+    return { status, headers, text: "", body: null };
+  }
+
   /** The request as its owner would make it. */
   function request(operation: Operation, key: string) {
     const { method } = operation.http;
     const hasBody = method !== "GET" && method !== "DELETE";
     const body = { ...operation.example };
     for (const name of pathNames(operation)) delete body[name];
-    return app.call(method, pathOf(operation), hasBody ? body : undefined, as(key));
+    const path = pathOf(operation);
+    return isStream(operation, key)
+      ? opened(path, key)
+      : app.call(method, path, hasBody ? body : undefined, as(key));
   }
 
   before(async () => {

@@ -160,7 +160,7 @@ const schedules: readonly Call[] = [
   ...onOne("schedules.delete", "schedule", UNKNOWN_SCHEDULE),
 ];
 
-const others: readonly Call[] = [
+const previews: readonly Call[] = [
   call(
     "schedules.preview",
     "of no zone",
@@ -168,14 +168,23 @@ const others: readonly Call[] = [
     "invalid_timezone",
   ),
   call("schedules.preview", "three times", { cron_expr: "0 9 1 1 *", timezone: "Europe/Berlin", count: 3 }),
-  call("queues.list", "all", {}),
-  call("queues.list", "too many", { limit: 101 }, "invalid_request"),
-  ...["queues.pause", "queues.resume"].flatMap((operation) => [
-    call(operation, "one", { name: "mail" }),
-    call(operation, "of a name that there cannot be", { name: "a b" }, "not_found"),
-  ]),
-  call("usage.get", "of this month", {}),
-  call("usage.get", "of no month", { month: "nope" }, "invalid_request"),
 ];
 
-export const calls: readonly Call[] = [...jobs, ...schedules, ...others];
+/** Of the queue whose one job is not due, and of a month in which nothing was, so that no door is too early or too late. */
+const queues: readonly Call[] = [
+  call("queues.list", "the newest", { limit: 1 }),
+  call("queues.list", "none", { limit: 0 }, "invalid_request"),
+  call("queues.get", "one", { name: "mail" }),
+  call("queues.get", "of an unknown name", { name: "nope" }, "not_found"),
+  call("queues.pause", "done", { name: "mail" }),
+  call("queues.pause", "of an unknown name", { name: "nope" }, "not_found"),
+  call("queues.resume", "done", { name: "mail" }),
+  call("queues.resume", "of an unknown name", { name: "nope" }, "not_found"),
+  call("usage.get", "of a quiet month", { month: "2020-01" }),
+  call("usage.get", "of a month that there is not", { month: "2020-13" }, "invalid_request"),
+  // Last, since not every door offers it: what comes after would differ.
+  call("queues.set", "limits", { name: "mail", concurrency: 2, rate_limit: { limit: 5, period: "1m" } }),
+  call("queues.set", "a limit of nothing", { name: "mail", concurrency: 0 }, "invalid_request"),
+];
+
+export const calls: readonly Call[] = [...jobs, ...schedules, ...previews, ...queues];
