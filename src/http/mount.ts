@@ -49,7 +49,10 @@ async function serve(c: HonoContext<HttpEnv>, operation: Operation, services: Se
     services,
     principal,
     idempotencyKey: operation.creates === true ? idempotencyKeyOf(c) : null,
-    signal: c.req.raw.signal,
+    // Asking for it makes a whole Request of the one that Hono has, so it is left to those who wait.
+    get signal() {
+      return c.req.raw.signal;
+    },
   });
   if (done instanceof Stream) return stream(c, done, services);
   return respond(done.answer, done.replayed ? { "Idempotency-Replayed": "true" } : {});
@@ -84,7 +87,7 @@ async function givenInput(c: HonoContext<HttpEnv>, operation: Operation, maxByte
     throw new Problem("invalid_request", "This request takes no query parameters; put them into the body.", {
       errors: unknown,
     });
-  const body = await jsonBody(c, operation.http.bodyOptional === true || bodyless(operation), maxBytes);
+  const body = await jsonBody(c, operation, maxBytes);
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw new Problem("invalid_request", "The body has to be a JSON object.", {
       errors: [{ pointer: "", detail: "has to be an object" }],
@@ -108,14 +111,17 @@ function bodyless(operation: Operation): boolean {
   return Object.keys(operation.input.entries).length === pathNames(operation).length;
 }
 
-function queryOf(c: HonoContext<HttpEnv>): Map<string, string[]> {
+const NO_QUERY: ReadonlyMap<string, string[]> = new Map();
+
+function queryOf(c: HonoContext<HttpEnv>): ReadonlyMap<string, string[]> {
+  if (c.env.incoming.url?.includes("?") !== true) return NO_QUERY;
   return new Map(Object.entries(c.req.queries()));
 }
 
-async function jsonBody(c: HonoContext<HttpEnv>, optional: boolean, maxBytes: number): Promise<unknown> {
+async function jsonBody(c: HonoContext<HttpEnv>, operation: Operation, maxBytes: number): Promise<unknown> {
   const text = await readBody(c.env.incoming, maxBytes);
   if (text === "") {
-    if (optional) return {};
+    if (operation.http.bodyOptional === true || bodyless(operation)) return {};
     throw new Problem("invalid_json", "The body is missing; this request needs a JSON object.");
   }
   const type = c.req.header("content-type");

@@ -27,7 +27,7 @@ export async function callOperation(
   given: unknown,
   call: Call,
 ): Promise<Answered | Stream> {
-  const { services, principal, idempotencyKey, signal } = call;
+  const { services, principal, idempotencyKey } = call;
   const input = checkInput(operation, given);
   const idempotency =
     operation.creates === true && idempotencyKey !== null
@@ -37,7 +37,16 @@ export async function callOperation(
           answer: (output: unknown) => answerOf(operation, output),
         }
       : null;
-  const output = await operation.run({ ...services, principal, idempotency, signal }, input);
+  const context = {
+    ...services,
+    principal,
+    idempotency,
+    // Made by the door when it is asked for, which only waiting does.
+    get signal() {
+      return call.signal;
+    },
+  };
+  const output = await operation.run(context, input);
   if (output instanceof Stream) return output;
   return output instanceof Replay
     ? { answer: output.answer, replayed: true }
