@@ -39,7 +39,7 @@ interface Visit {
 /** A place that some path leads to or through. */
 class Branch {
   readonly children = new Map<string, Branch>();
-  readonly parent: Branch | null;
+  private readonly parent: Branch | null;
   visit: Visit | null = null;
   /** The visit of the parent during which this one was found; an older one was of a doubled key. */
   within: Visit | null = null;
@@ -58,9 +58,11 @@ class Branch {
   }
 
   found(text: string): string | null {
-    for (let branch: Branch = this; branch.parent !== null; branch = branch.parent)
-      if (branch.visit === null || branch.within !== branch.parent.visit) return null;
-    return this.visit === null ? null : text.slice(this.visit.start, this.visit.end);
+    return this.visit !== null && this.isReached() ? text.slice(this.visit.start, this.visit.end) : null;
+  }
+
+  private isReached(): boolean {
+    return this.parent === null || (this.within === this.parent.visit && this.parent.isReached());
   }
 }
 

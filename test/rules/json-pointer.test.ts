@@ -1,7 +1,7 @@
 /** JSON Pointers: the examples of RFC 6901, and against a plain walk over parsed values. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { findAll, formatPointer, parsePointer } from "../../src/base/json-pointer.ts";
 
 const find = (text: string, pointer: string) => findAll(text, [parsePointer(pointer)!])[0];
