@@ -39,7 +39,7 @@ async function create(app: TestProcess, fields: Body): Promise<string> {
   return body["id"];
 }
 
-/** A target of several paths; the first request to `killAt` is the end of the process. */
+/** A target of several paths; the first request to `killAt` is the end of the process, once the create was acknowledged. */
 async function deadlyTarget(
   t: TestContext,
   killAt: string,
@@ -48,11 +48,14 @@ async function deadlyTarget(
 ) {
   const dead = gate();
   const held = gate();
+  const created = gate();
   let killed = false;
-  const target = await startTarget(({ path }, count) => {
+  const target = await startTarget(async ({ path }, count) => {
     const answer = { body: `{"from":"${path}","count":${count}}` };
     if (path !== killAt || killed) return answer;
     killed = true;
+    // A delivery can begin before its create is answered.
+    await created.wait;
     if (moment === MOMENTS[0]) {
       void kill().then(dead.open);
       return { ...answer, wait: held.wait };
@@ -66,7 +69,7 @@ async function deadlyTarget(
     await target.close();
   });
   const url = (path: string) => new URL(path, target.url).href;
-  return { target, url, dead: dead.wait };
+  return { target, url, created: created.open, dead: dead.wait };
 }
 
 const byPath = (received: readonly Received[], path: string) => received.filter((one) => one.path === path);
@@ -76,7 +79,7 @@ describe("a pipeline whose process is killed", () => {
     for (const [position, killAt] of ["/a", "/b", "/c"].entries()) {
       test(`in step ${position + 1} ${moment} goes on there`, async (t) => {
         const processes = service(t);
-        const { target, url, dead } = await deadlyTarget(t, killAt, moment, processes.kill);
+        const { target, url, created, dead } = await deadlyTarget(t, killAt, moment, processes.kill);
         const first = await processes.start();
         const id = await create(first, {
           payload: { n: 1 },
@@ -87,6 +90,7 @@ describe("a pipeline whose process is killed", () => {
             { name: "c", url: url("/c"), payload: [{ $from: "a#/from" }, { $from: "b#/from" }] },
           ],
         });
+        created();
         await dead;
         const second = await processes.start();
         const job = await ended(second, id);
@@ -222,9 +226,10 @@ describe("a callback whose process is killed", () => {
   for (const moment of MOMENTS) {
     test(`${moment} is told again, the same bytes under the same id`, async (t) => {
       const processes = service(t);
-      const { target, url, dead } = await deadlyTarget(t, "/callback", moment, processes.kill);
+      const { target, url, created, dead } = await deadlyTarget(t, "/callback", moment, processes.kill);
       const first = await processes.start();
       const id = await create(first, { url: url("/a"), callback_url: url("/callback") });
+      created();
       await dead;
       const second = await processes.start();
       const job = await reached(second, id, ({ callback }) => callback.status !== "pending");
@@ -242,9 +247,10 @@ describe("a callback whose process is killed", () => {
 
   test("when the last answer comes and the end may not be stored: told exactly one end", async (t) => {
     const processes = service(t);
-    const { target, url, dead } = await deadlyTarget(t, "/a", MOMENTS[1], processes.kill);
+    const { target, url, created, dead } = await deadlyTarget(t, "/a", MOMENTS[1], processes.kill);
     const first = await processes.start();
     const id = await create(first, { url: url("/a"), callback_url: url("/callback"), max_attempts: 1 });
+    created();
     await dead;
     const second = await processes.start();
     const job = await reached(second, id, ({ callback }) => callback?.status === "delivered");
