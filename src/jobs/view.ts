@@ -146,7 +146,7 @@ function viewResponse(response: StoredResponse | null) {
 function viewBody(response: StoredResponse): { response_body: unknown; response_body_encoding?: "base64" } {
   const { body } = response;
   if (body.length === 0) return { response_body: null };
-  const text = utf8Text(body);
+  const text = utf8Text(body, response.truncated);
   if (text === null)
     return { response_body: Buffer.from(body).toString("base64"), response_body_encoding: "base64" };
   const type = response.headers["content-type"] ?? "";

@@ -148,6 +148,16 @@ describe("a pipeline", () => {
     assert.equal(job.steps[0].response_body, bytes.toString("base64"));
   });
 
+  test("a long text that is cut within a character is text all the same", async (t) => {
+    const { at } = await stage(t, { a: { body: `x${"é".repeat(600_000)}` } });
+    const { id } = await app.createJob({ steps: [{ url: at("a") }] });
+    const job = await app.ended(id);
+    assert.equal(job.status, "completed");
+    assert.equal(job.response_truncated, true);
+    assert.equal(job.response_body_encoding, undefined);
+    assert.equal(job.response_body, `x${"é".repeat((1024 * 1024 - 2) / 2)}`);
+  });
+
   test("a reference that leads nowhere fails its step by name, without a retry", async (t) => {
     const { at, got } = await stage(t, {
       a: { body: `{"user":{}}` },
