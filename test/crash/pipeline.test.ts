@@ -108,8 +108,10 @@ describe("a pipeline whose process is killed", () => {
           if (path === killAt && moment === MOMENTS[0]) assert.equal(received.length, 2);
           for (const one of received) assert.equal(one.headers["webhook-id"], `${id}-${i + 1}`);
           assert.equal(new Set(received.map(({ body }) => body)).size, 1);
-          // What was interrupted stays in the ledger, and did not use up the one attempt of the budget.
-          assert.equal(job["steps"][i].attempts, received.length);
+          // What was interrupted stays in the ledger, also when it died before the target saw it, and did not use up
+          // the one attempt of the budget.
+          const { attempts } = job["steps"][i];
+          assert.ok(attempts >= received.length && attempts <= most, `${path} has ${attempts} attempts`);
         }
         assert.ok(target.received.length <= 4, "only what was in flight repeats");
         assert.equal(byPath(target.received, "/c")[0]?.body, `["/a","/b"]`);
