@@ -44,8 +44,21 @@ const stepFields = field.closed({
   ),
   url: field.url,
   ...targetFields,
+  payload: v.optional(
+    v.pipe(
+      field.payload,
+      v.description(
+        `Any JSON value; without it, the response of the step before is the body. {"$from":"<step>#<JSON Pointer>"} and {"$from":"input#<JSON Pointer>"} anywhere in it stand for parts of an earlier step's response and of the job's payload.`,
+      ),
+    ),
+  ),
   ...ruleFields,
-  delay: v.optional(field.delay),
+  delay: v.optional(
+    v.pipe(
+      field.delay,
+      v.description("The wait before this step, from the end of the one before, or from its approval."),
+    ),
+  ),
   requires_approval: v.optional(requiresApproval),
 });
 
