@@ -87,7 +87,10 @@ function expect(job: Job, event: JobEvent, code: ProblemCode, detail: string): v
 /** What a new job begins as: pending at its time, or waiting for a person. */
 export function firstState(job: NewJob, now: number): { status: JobStatus; dueAt: number | null } {
   if (job.requiresApproval || (job.steps[0]?.requiresApproval ?? false)) return awaiting(job, now);
-  return { status: "pending", dueAt: startOf({ step: 0, runAt: job.runAt }, job.steps[0] ?? null, now) };
+  return {
+    status: "pending",
+    dueAt: startOf({ step: 0, runAt: job.runAt }, job.steps[0] ?? null, job.runAt),
+  };
 }
 
 // ── Attempts ────────────────────────────────────────────────────────────────────────────────────────────────────────
