@@ -139,7 +139,8 @@ function checkSteps(steps: readonly unknown[], at: string): InvalidField[] {
     if (typeof step !== "object" || step === null) return;
     const add = (place: string, detail: string) => faults.push({ pointer: `${at}/${i}${place}`, detail });
     if (names.indexOf(names[i]) < i) add("/name", "is the name of an earlier step; names are unique");
-    if ("headers" in step && Array.isArray(step.headers)) add("/headers", "has to be an object, not an array");
+    if ("headers" in step && Array.isArray(step.headers))
+      add("/headers", "has to be an object, not an array");
     if (!("payload" in step) || !(step.payload instanceof RawJson)) return;
     if ("method" in step && step.method === "GET") add("/payload", "cannot go with GET, which sends no body");
     for (const { pointer, detail } of faultsOfReferences(step.payload, names, i))

@@ -72,7 +72,7 @@ test("a callback appears in no event, list, queue, count or usage; a pipeline co
   assert.deepEqual(await store.queues.usage(tenant, "2026-03"), [
     { day: "2026-03-01", jobs: 1, deliveries: 3 },
   ]);
-  const queues = await store.queues.list(tenant, now);
+  const { items: queues } = await store.queues.list(tenant, { limit: 9, cursor: null }, now);
   assert.deepEqual(
     queues.map(({ name, counts }) => [name, counts.completed]),
     [["default", 1]],
