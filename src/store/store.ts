@@ -8,8 +8,8 @@ import type { RawJson } from "../base/json.ts";
 import type { Tenant } from "../base/tenant.ts";
 import type { Attempt, Job, JobDetail, JobStatus, NewJob, Step } from "../jobs/job.ts";
 import type { Changes, Settlement } from "../jobs/lifecycle.ts";
-import type { Firing } from "../schedules/run.ts";
 import type { Results } from "../jobs/pipeline.ts";
+import type { Firing } from "../schedules/run.ts";
 import type { Occurrence, Schedule } from "../schedules/schedule.ts";
 
 export interface Store {
