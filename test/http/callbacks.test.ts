@@ -1,6 +1,7 @@
 /** `callback_url`: told the end of a job, once, with attempts of its own, in nobody's way and in nobody's figures. */
 import assert from "node:assert/strict";
 import { after, before, describe, type TestContext, test } from "node:test";
+import { Webhook } from "standardwebhooks";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
 import { gate, startTarget } from "../support/target.ts";
@@ -47,8 +48,14 @@ describe("a callback", () => {
     assert.equal(sent.method, "POST");
     assert.equal(sent.headers["content-type"], "application/json");
     assert.equal(sent.headers["errand-job-id"], created["id"]);
-    assert.match(String(sent.headers["webhook-signature"]), /^v1,/);
-    assert.match(String(sent.headers["webhook-id"]), /^cb_/);
+    const id = String(sent.headers["webhook-id"]);
+    assert.match(id, /^cb_/);
+    const { body: secrets } = await app.call<Body>("GET", "/v1/signing-secrets");
+    const at = new Date(Number(sent.headers["webhook-timestamp"]) * 1_000);
+    assert.equal(
+      sent.headers["webhook-signature"],
+      new Webhook(secrets["data"][0].secret).sign(id, at, sent.body),
+    );
     assert.deepEqual(await told(created["id"], ({ status }) => status !== "pending"), {
       status: "delivered",
       attempts: 1,

@@ -1,6 +1,7 @@
 /** Pipelines over real HTTP: order, bodies, retries, views, and the faults that a create tells. */
 import assert from "node:assert/strict";
 import { after, before, describe, type TestContext, test } from "node:test";
+import { Webhook } from "standardwebhooks";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { type Received, type Scripted, startTarget } from "../support/target.ts";
 
@@ -61,6 +62,13 @@ describe("a pipeline", () => {
       ],
     );
     assert.equal(got["c"]?.[0]?.headers["x-mine"], "1");
+
+    const { body: secrets } = await app.call("GET", "/v1/signing-secrets");
+    const webhook = new Webhook(secrets.data[0].secret);
+    for (const { body: sent, headers } of target.received) {
+      const at = new Date(Number(headers["webhook-timestamp"]) * 1_000);
+      assert.equal(headers["webhook-signature"], webhook.sign(String(headers["webhook-id"]), at, sent));
+    }
 
     // The job's own response is the last step's.
     assert.equal(job.response_code, 201);
