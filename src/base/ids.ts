@@ -1,7 +1,7 @@
 /** TypeIDs (prefix, `_`, base32 of a UUIDv7): unique, sortable by creation, readable as what they name. */
 import { randomBytes } from "node:crypto";
 
-export type IdPrefix = "job" | "sch" | "key" | "acct" | "req" | "sec";
+export type IdPrefix = "job" | "sch" | "key" | "acct" | "req" | "sec" | "cb";
 
 /** Crockford's base32 in lower case, as the TypeID specification 0.3 takes it. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";

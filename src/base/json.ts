@@ -31,6 +31,16 @@ export function stringify(value: unknown, indent?: number): string {
 
 export class JsonFault extends Error {}
 
+/** Whether the text is JSON (RFC 8259). */
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export const MAX_DEPTH = 64;
 
 /**
@@ -51,98 +61,83 @@ export function parseJson(text: string, isRaw: (path: string) => boolean, maxDep
   return new Scanner(text, isRaw, maxDepth).scan(value);
 }
 
-/** Walks text that is known to be valid JSON beside its parsed value, in one pass over the characters. */
-class Scanner {
-  private at = 0;
-  private readonly text: string;
-  private readonly isRaw: (path: string) => boolean;
+/** Passes over text that is known to be valid JSON, a value at a time, without making anything of it. */
+export class JsonCursor {
+  protected at = 0;
+  protected readonly text: string;
+  private depth = 0;
   private readonly maxDepth: number;
 
-  constructor(text: string, isRaw: (path: string) => boolean, maxDepth: number) {
+  /** Going deeper than `maxDepth` throws a {@link JsonFault}. */
+  constructor(text: string, maxDepth = Number.POSITIVE_INFINITY) {
     this.text = text;
-    this.isRaw = isRaw;
     this.maxDepth = maxDepth;
   }
 
-  scan(value: unknown): unknown {
-    return this.value(value, "", 0);
-  }
-
-  private value(value: unknown, path: string, depth: number): unknown {
+  /** Goes to the next value and says what it is. */
+  protected kind(): "object" | "array" | "string" | "other" {
     this.space();
-    if (path !== "" && this.isRaw(path)) {
-      const start = this.at;
-      this.skip(depth);
-      return new RawJson(this.text.slice(start, this.at));
-    }
     const first = this.text.charCodeAt(this.at);
-    if (first === OPEN_OBJECT) return this.object(value as Record<string, unknown>, path, depth + 1);
-    if (first === OPEN_ARRAY) return this.array(value as unknown[], path, depth + 1);
-    this.skip(depth);
-    return value;
+    if (first === OPEN_OBJECT) return "object";
+    if (first === OPEN_ARRAY) return "array";
+    return first === QUOTE ? "string" : "other";
   }
 
-  private object(object: Record<string, unknown>, path: string, depth: number): unknown {
-    this.limit(depth);
-    const seen = new Set<string>();
-    this.at += 1;
+  /** Passes an object: `visit` is called before the value of each member, and has to pass it. */
+  protected members(visit: (key: string) => void): void {
+    this.enter();
     for (this.space(); this.text.charCodeAt(this.at) !== CLOSE_OBJECT; this.space()) {
       if (this.text.charCodeAt(this.at) === COMMA) this.at += 1;
       this.space();
-      const start = this.at;
-      this.string();
-      const key = JSON.parse(this.text.slice(start, this.at)) as string;
-      if (seen.has(key)) throw new JsonFault(`the key ${JSON.stringify(key)} appears twice in one object`);
-      seen.add(key);
+      const key = this.string();
       this.space();
       this.at += 1;
-      const inner = this.value(object[key], path === "" ? key : `${path}/${key}`, depth);
-      if (inner !== object[key])
-        Object.defineProperty(object, key, { value: inner, enumerable: true, writable: true });
+      this.space();
+      visit(key);
     }
-    this.at += 1;
-    return object;
+    this.leave();
   }
 
-  private array(array: unknown[], path: string, depth: number): unknown {
-    this.limit(depth);
-    this.at += 1;
-    for (let i = 0; ; ) {
+  /** Passes an array: `visit` is called before each item, and has to pass it. */
+  protected items(visit: (index: number) => void): void {
+    this.enter();
+    this.space();
+    for (let index = 0; this.text.charCodeAt(this.at) !== CLOSE_ARRAY; index += 1) {
+      if (this.text.charCodeAt(this.at) === COMMA) this.at += 1;
       this.space();
-      const next = this.text.charCodeAt(this.at);
-      if (next === CLOSE_ARRAY) break;
-      if (next === COMMA) this.at += 1;
-      array[i] = this.value(array[i], path === "" ? "[]" : `${path}/[]`, depth);
-      i += 1;
+      visit(index);
+      this.space();
     }
-    this.at += 1;
-    return array;
+    this.leave();
+  }
+
+  /** Passes a string and answers what it says. */
+  protected string(): string {
+    const start = this.at;
+    this.skipString();
+    const quoted = this.text.slice(start, this.at);
+    return quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
   }
 
   /** Passes one whole value without looking at what it says. */
-  private skip(depth: number): void {
+  protected skip(): void {
     const { text } = this;
-    let level = depth;
+    const depth = this.depth;
     do {
       const char = text.charCodeAt(this.at);
-      if (char === QUOTE) {
-        this.string();
-      } else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
-        level += 1;
-        this.limit(level);
-        this.at += 1;
-      } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) {
-        level -= 1;
-        this.at += 1;
-      } else if (level > depth) {
-        this.at += 1;
-      } else {
-        while (this.at < text.length && !ENDS_SCALAR.has(text.charCodeAt(this.at))) this.at += 1;
-      }
-    } while (level > depth);
+      if (char === QUOTE) this.skipString();
+      else if (char === OPEN_OBJECT || char === OPEN_ARRAY) this.enter();
+      else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) this.leave();
+      else if (this.depth > depth) this.at += 1;
+      else while (this.at < text.length && !ENDS_SCALAR.has(text.charCodeAt(this.at))) this.at += 1;
+    } while (this.depth > depth);
   }
 
-  private string(): void {
+  protected space(): void {
+    while (SPACES.has(this.text.charCodeAt(this.at))) this.at += 1;
+  }
+
+  private skipString(): void {
     const { text } = this;
     for (this.at += 1; ; this.at += 1) {
       const char = text.charCodeAt(this.at);
@@ -152,12 +147,57 @@ class Scanner {
     this.at += 1;
   }
 
-  private limit(depth: number): void {
-    if (depth > this.maxDepth) throw new JsonFault(`it nests deeper than ${this.maxDepth} levels`);
+  private enter(): void {
+    this.depth += 1;
+    if (this.depth > this.maxDepth) throw new JsonFault(`it nests deeper than ${this.maxDepth} levels`);
+    this.at += 1;
   }
 
-  private space(): void {
-    while (SPACES.has(this.text.charCodeAt(this.at))) this.at += 1;
+  private leave(): void {
+    this.depth -= 1;
+    this.at += 1;
+  }
+}
+
+/** Walks the text beside its parsed value, in one pass over the characters. */
+class Scanner extends JsonCursor {
+  private readonly isRaw: (path: string) => boolean;
+
+  constructor(text: string, isRaw: (path: string) => boolean, maxDepth: number) {
+    super(text, maxDepth);
+    this.isRaw = isRaw;
+  }
+
+  scan(value: unknown, path = ""): unknown {
+    const kind = this.kind();
+    if (path !== "" && this.isRaw(path)) {
+      const start = this.at;
+      this.skip();
+      return new RawJson(this.text.slice(start, this.at));
+    }
+    if (kind === "object") return this.object(value as Record<string, unknown>, path);
+    if (kind === "array") return this.array(value as unknown[], path);
+    this.skip();
+    return value;
+  }
+
+  private object(object: Record<string, unknown>, path: string): unknown {
+    const seen = new Set<string>();
+    this.members((key) => {
+      if (seen.has(key)) throw new JsonFault(`the key ${JSON.stringify(key)} appears twice in one object`);
+      seen.add(key);
+      const inner = this.scan(object[key], path === "" ? key : `${path}/${key}`);
+      if (inner !== object[key])
+        Object.defineProperty(object, key, { value: inner, enumerable: true, writable: true });
+    });
+    return object;
+  }
+
+  private array(array: unknown[], path: string): unknown {
+    this.items((index) => {
+      array[index] = this.scan(array[index], path === "" ? "[]" : `${path}/[]`);
+    });
+    return array;
   }
 }
 

@@ -1,18 +1,19 @@
 /** What the target receives: one attempt at a job, a step or a callback, written as an HTTP request. */
 import type { Method, Task } from "../jobs/job.ts";
+import type { Headers } from "../jobs/outcome.ts";
 import { signWebhook } from "./signature.ts";
 
 export interface Delivery {
   readonly jobId: string;
-  /** Equal on every retry: the job's id, `<job id>-<step number>` or `<job id>-callback`. */
+  /** Equal on every retry: the job's id, `<job id>-<step number>`, or the callback's own. */
   readonly messageId: string;
   /** From 1. */
   readonly attempt: number;
   readonly scheduleId: string | null;
   readonly task: Pick<Task, "method" | "url" | "headers">;
   readonly body: string | Uint8Array | null;
-  /** Of the body, when it is not JSON: a piped body keeps the type that it came with. */
-  readonly contentType: string | null;
+  /** What says how to read the body, by names in lower case: a piped body keeps those that it came with. */
+  readonly bodyHeaders: Headers;
   /** `whsec_…`, the newest first. */
   readonly secrets: readonly string[];
 }
@@ -24,8 +25,6 @@ export interface HttpRequest {
   readonly headers: string[];
   readonly body: string | Uint8Array | null;
 }
-
-const DEFAULT_CONTENT_TYPE = "application/json";
 
 /** Headers that are Errand's alone. `expect` is left out: the body follows at once, so there is nothing to wait for. */
 const NOT_THE_JOBS = /^(?:expect$|errand-|webhook-)/;
@@ -41,19 +40,17 @@ export function buildRequest(delivery: Delivery, timestampS: number, version: st
   const { task, messageId } = delivery;
   const body = task.method === "GET" ? null : delivery.body;
   const headers: string[] = [];
-  let hasUserAgent = false;
-  let hasContentType = false;
+  const own = new Set<string>();
   for (const [name, value] of Object.entries(task.headers)) {
     const lower = name.toLowerCase();
     if (NOT_THE_JOBS.test(lower)) continue;
-    if (lower === "user-agent") hasUserAgent = true;
-    if (lower === "content-type") hasContentType = true;
+    own.add(lower);
     headers.push(name, utf8(value));
   }
-  if (!hasUserAgent) headers.push("user-agent", `Errand/${version}`);
-  if (!hasContentType && body !== null) {
-    headers.push("content-type", utf8(delivery.contentType ?? DEFAULT_CONTENT_TYPE));
-  }
+  if (!own.has("user-agent")) headers.push("user-agent", `Errand/${version}`);
+  if (body !== null)
+    for (const [name, value] of Object.entries(delivery.bodyHeaders))
+      if (!own.has(name)) headers.push(name, utf8(value));
   headers.push("errand-job-id", delivery.jobId, "errand-attempt", String(delivery.attempt));
   if (delivery.scheduleId !== null) headers.push("errand-schedule-id", delivery.scheduleId);
   headers.push("webhook-id", messageId, "webhook-timestamp", String(timestampS));

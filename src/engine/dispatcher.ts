@@ -7,7 +7,7 @@ import { buildRequest } from "../delivery/request.ts";
 import type { Sender } from "../delivery/send.ts";
 import { interrupt, release, type Settlement, settle } from "../jobs/lifecycle.ts";
 import type { Outcome } from "../jobs/outcome.ts";
-import { stepBody } from "../jobs/pipeline.ts";
+import { jsonBody, stepBody, type UnresolvedReference } from "../jobs/pipeline.ts";
 import type { Change, Claim, Store } from "../store/store.ts";
 import { type LaneLimits, Lanes } from "./lanes.ts";
 import { Loop } from "./loop.ts";
@@ -123,26 +123,20 @@ export class Dispatcher {
     await this.record(claim, settlement);
   }
 
-  /** Null when the shutdown did not wait for it. */
+  /** Null when the shutdown did not wait for it. Never rejects: whatever happens, the claim gets its settlement. */
   private async attempt(claim: Claim): Promise<Outcome | null> {
-    const { clock, sender, store, version } = this.parts;
-    const body = bodyOf(claim);
-    if ("unresolved" in body) {
-      return { kind: "failure", code: "unresolved_reference", message: body.unresolved, durationMs: 0 };
-    }
-    const now = clock.now();
-    const secrets = await store.accounts.signingSecrets(claim.job.tenant, now);
-    const delivery: Delivery = {
-      jobId: claim.callbackOf ?? claim.job.id,
-      messageId: messageIdOf(claim),
-      attempt: claim.job.attempts,
-      scheduleId: claim.job.scheduleId,
-      task: claim.job.task,
-      ...body,
-      secrets: secrets.map(({ secret }) => secret),
-    };
-    const request = buildRequest(delivery, Math.floor(now / 1_000), version);
     try {
+      const delivery = await this.deliveryOf(claim);
+      if ("unresolved" in delivery) {
+        return {
+          kind: "failure",
+          code: "unresolved_reference",
+          message: delivery.unresolved,
+          durationMs: 0,
+        };
+      }
+      const { clock, sender, version } = this.parts;
+      const request = buildRequest(delivery, Math.floor(clock.now() / 1_000), version);
       return await sender.send(request, durationMs(claim.job.task.timeout), this.shutdown.signal);
     } catch (error) {
       if (this.shutdown.signal.aborted) return null;
@@ -154,6 +148,22 @@ export class Dispatcher {
         durationMs: 0,
       };
     }
+  }
+
+  private async deliveryOf(claim: Claim): Promise<Delivery | UnresolvedReference> {
+    const body = bodyOf(claim);
+    if ("unresolved" in body) return body;
+    const { store, clock } = this.parts;
+    const secrets = await store.accounts.signingSecrets(claim.job.tenant, clock.now());
+    return {
+      jobId: claim.callbackOf ?? claim.job.id,
+      messageId: messageIdOf(claim),
+      attempt: claim.job.attempts,
+      scheduleId: claim.job.scheduleId,
+      task: claim.job.task,
+      ...body,
+      secrets: secrets.map(({ secret }) => secret),
+    };
   }
 
   private judge(claim: Claim, outcome: Outcome | null): Settlement {
@@ -184,13 +194,11 @@ export class Dispatcher {
 }
 
 function bodyOf({ job, payload, pipeline }: Claim) {
-  if (pipeline !== null) return stepBody(pipeline.step, payload, pipeline.results);
-  if (payload === null || job.task.method === "GET") return { body: null, contentType: null };
-  return { body: payload.text, contentType: "application/json" };
+  if (pipeline !== null) return stepBody(pipeline.step, pipeline.previous, payload, pipeline.results);
+  return jsonBody(job.task.method === "GET" ? null : payload);
 }
 
-/** `webhook-id`: equal on every retry, and its own for each step and for the callback. */
-function messageIdOf({ job, pipeline, callbackOf }: Claim): string {
-  if (callbackOf !== null) return `${callbackOf}-callback`;
+/** `webhook-id`: equal on every retry, and its own for each step. A callback has its own id, since a job can end again. */
+function messageIdOf({ job, pipeline }: Claim): string {
   return pipeline === null ? job.id : `${job.id}-${job.step + 1}`;
 }

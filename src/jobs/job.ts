@@ -57,6 +57,8 @@ export interface Callback {
   readonly attempts: number;
   readonly responseCode: number | null;
   readonly lastError: string | null;
+  /** Null unless an attempt failed and another one is to come. */
+  readonly nextRetryAt: number | null;
 }
 
 /** Times are milliseconds since the epoch. Bodies live apart: see {@link JobDetail}. */

@@ -87,7 +87,10 @@ function expect(job: Job, event: JobEvent, code: ProblemCode, detail: string): v
 /** What a new job begins as: pending at its time, or waiting for a person. */
 export function firstState(job: NewJob, now: number): { status: JobStatus; dueAt: number | null } {
   if (job.requiresApproval || (job.steps[0]?.requiresApproval ?? false)) return awaiting(job, now);
-  return { status: "pending", dueAt: job.runAt };
+  return {
+    status: "pending",
+    dueAt: startOf({ step: 0, runAt: job.runAt }, job.steps[0] ?? null, job.runAt),
+  };
 }
 
 // ── Attempts ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,6 +201,8 @@ export function release(job: Job, stepName: string | null, now: number): Settlem
       status: "pending",
       updatedAt: now,
       dueAt: now,
+      responseCode: null,
+      durationMs: null,
       lastError: error,
       lastErrorCode: "interrupted",
     },
@@ -214,9 +219,10 @@ export function release(job: Job, stepName: string | null, now: number): Settlem
 }
 
 function advance(job: Job, next: Step, now: number): Pick<Changes, "status"> & Partial<Changes> {
-  const fresh = { step: job.step + 1, attempts: 0, spent: 0 };
+  // What the job says of its attempts and its response it says of the current step, which has none yet.
+  const fresh = { step: job.step + 1, attempts: 0, spent: 0, responseCode: null, durationMs: null };
   if (next.requiresApproval && next.approvedAt === null) return { ...fresh, ...awaiting(job, now) };
-  return { ...fresh, status: "pending", dueAt: now + delayMs(next) };
+  return { ...fresh, status: "pending", dueAt: startOf({ ...job, ...fresh }, next, now) };
 }
 
 function decisionToAdvance(next: Step): string {
@@ -228,11 +234,13 @@ function decisionToAdvance(next: Step): string {
 
 // ── People ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** awaiting_approval → pending. The first step's `run_at` still holds; a later step's delay counts from now. */
+/** awaiting_approval → pending. `run_at` still holds; a step's delay counts from the approval. */
 export function approve(job: Job, step: Step | null, by: string, note: string | null, now: number): Changes {
   expect(job, "approve", "not_approvable", "only a job that is awaiting_approval can be approved.");
-  const dueAt = step === null || job.step === 0 ? Math.max(job.runAt, now) : now + delayMs(step);
-  return { status: "pending", updatedAt: now, dueAt, approvedAt: now, approvedBy: by, approvalNote: note };
+  const approval = { approvedAt: now, approvedBy: by, approvalNote: note };
+  // A job that was rejected, retried and approved now is no rejected one.
+  const rejection = { rejectedAt: null, rejectedBy: null };
+  return { status: "pending", updatedAt: now, dueAt: startOf(job, step, now), ...approval, ...rejection };
 }
 
 /** awaiting_approval → cancelled, by a person or, when `approval_timeout` has passed, by `system`. */
@@ -287,8 +295,10 @@ function ended(status: "failed" | "cancelled", now: number) {
   return { status, dueAt: null, finishedAt: now, updatedAt: now };
 }
 
-function delayMs(step: Step): number {
-  return step.delay === null ? 0 : durationMs(step.delay);
+/** When the current step, or the plain job, is due from `now` on: at `run_at` if it is the first, and after the step's delay. */
+function startOf(job: Pick<Job, "step" | "runAt">, step: Pick<Step, "delay"> | null, now: number): number {
+  const from = job.step === 0 ? Math.max(job.runAt, now) : now;
+  return step?.delay == null ? from : from + durationMs(step.delay);
 }
 
 function attemptOf(

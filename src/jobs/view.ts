@@ -2,7 +2,8 @@
 
 import type { Scope } from "../accounts/scopes.ts";
 import { formatTime } from "../base/clock.ts";
-import { RawJson } from "../base/json.ts";
+import { isJson, RawJson } from "../base/json.ts";
+import { utf8Text } from "../base/utf8.ts";
 import type { Attempt, Job, JobDetail, StepDetail, StoredResponse } from "./job.ts";
 import { actionsOn, FINAL } from "./lifecycle.ts";
 import type { Headers } from "./outcome.ts";
@@ -121,6 +122,7 @@ function viewCallback(callback: NonNullable<Job["callback"]>) {
     attempts: callback.attempts,
     response_code: callback.responseCode,
     last_error: callback.lastError,
+    next_retry_at: time(callback.nextRetryAt),
   };
 }
 
@@ -144,34 +146,13 @@ function viewResponse(response: StoredResponse | null) {
 function viewBody(response: StoredResponse): { response_body: unknown; response_body_encoding?: "base64" } {
   const { body } = response;
   if (body.length === 0) return { response_body: null };
-  const text = textOf(body);
+  const text = utf8Text(body, response.truncated);
   if (text === null)
     return { response_body: Buffer.from(body).toString("base64"), response_body_encoding: "base64" };
   const type = response.headers["content-type"] ?? "";
   if (!response.truncated && /[/+]json\b/i.test(type) && isJson(text))
     return { response_body: new RawJson(text) };
   return { response_body: text };
-}
-
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** The text of UTF-8 bytes, or null. A NUL marks bytes that only look like text. */
-function textOf(body: Uint8Array): string | null {
-  try {
-    const text = decoder.decode(body);
-    return text.includes("\0") ? null : text;
-  } catch {
-    return null;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export function maskHeaders(headers: Headers): Record<string, string> {

@@ -4,6 +4,7 @@ import { parseTime } from "../base/clock.ts";
 import { durationMs } from "../base/duration.ts";
 import type { InvalidField } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
+import { RawJson } from "../base/json.ts";
 import {
   DEFAULT_DEDUPE_WINDOW,
   DEFAULT_MAX_ATTEMPTS,
@@ -15,6 +16,7 @@ import {
   type NewStep,
   type RetryRules,
 } from "../jobs/job.ts";
+import { faultsOfReferences, INPUT } from "../jobs/references.ts";
 import * as field from "./fields.ts";
 
 const ruleFields = {
@@ -33,11 +35,30 @@ const targetFields = {
 const requiresApproval = v.pipe(v.boolean(), v.description("It waits until somebody approves it."));
 
 const stepFields = field.closed({
-  name: v.optional(field.text(1, 64, "Unique in the job; step_1, step_2 … by default.")),
+  name: v.optional(
+    v.pipe(
+      field.text(1, 64, "Unique in the job; step_1, step_2 … by default."),
+      v.check((name) => !name.includes("#"), "must not contain #, which ends the name in a reference"),
+      v.check((name) => name !== INPUT, "cannot be input, which stands for the pipeline's own payload"),
+    ),
+  ),
   url: field.url,
   ...targetFields,
+  payload: v.optional(
+    v.pipe(
+      field.payload,
+      v.description(
+        `Any JSON value; without it, the response of the step before is the body. {"$from":"<step>#<JSON Pointer>"} and {"$from":"input#<JSON Pointer>"} anywhere in it stand for parts of an earlier step's response and of the job's payload.`,
+      ),
+    ),
+  ),
   ...ruleFields,
-  delay: v.optional(field.delay),
+  delay: v.optional(
+    v.pipe(
+      field.delay,
+      v.description("The wait before this step, from the end of the one before, or from its approval."),
+    ),
+  ),
   requires_approval: v.optional(requiresApproval),
 });
 
@@ -113,20 +134,28 @@ export function checkWork(input: Readonly<Record<string, unknown>>, at = ""): In
 
 function checkSteps(steps: readonly unknown[], at: string): InvalidField[] {
   const faults: InvalidField[] = [];
-  const names = new Set<unknown>();
+  const names = steps.map((step, i) => nameOfStep(step, i));
   steps.forEach((step, i) => {
     if (typeof step !== "object" || step === null) return;
-    const name = "name" in step ? step.name : `step_${i + 1}`;
-    if (names.has(name))
-      faults.push({ pointer: `${at}/${i}/name`, detail: "is the name of an earlier step; names are unique" });
-    names.add(name);
+    const add = (place: string, detail: string) => faults.push({ pointer: `${at}/${i}${place}`, detail });
+    if (names.indexOf(names[i]) < i) add("/name", "is the name of an earlier step; names are unique");
     if ("headers" in step && Array.isArray(step.headers))
-      faults.push({ pointer: `${at}/${i}/headers`, detail: "has to be an object, not an array" });
-    if ("method" in step && step.method === "GET" && "payload" in step) {
-      faults.push({ pointer: `${at}/${i}/payload`, detail: "cannot go with GET, which sends no body" });
-    }
+      add("/headers", "has to be an object, not an array");
+    if (!("payload" in step) || !(step.payload instanceof RawJson)) return;
+    if ("method" in step && step.method === "GET") add("/payload", "cannot go with GET, which sends no body");
+    for (const { pointer, detail } of faultsOfReferences(step.payload, names, i))
+      add(`/payload${pointer}`, detail);
   });
   return faults;
+}
+
+function nameOfStep(step: unknown, index: number): unknown {
+  const given = typeof step === "object" && step !== null && "name" in step ? step.name : undefined;
+  return given ?? defaultStepName(index);
+}
+
+function defaultStepName(index: number): string {
+  return `step_${index + 1}`;
 }
 
 /** Every URL that a job would call, with the pointer to it. */
@@ -172,7 +201,7 @@ function stepOf(
   defaults: RetryRules,
 ): NewStep {
   return {
-    name: step.name ?? `step_${index + 1}`,
+    name: step.name ?? defaultStepName(index),
     url: step.url,
     method: step.method ?? DEFAULT_METHOD,
     headers: step.headers ?? {},
@@ -205,9 +234,7 @@ export function newJob(fields: JobFields, now: number, idempotencyKey: string | 
   };
 }
 
-function runAtOf({ delay, steps, run_at }: JobFields, now: number): number {
-  // The delay of the first step is the pipeline's own, where it has none.
-  const wait = delay ?? (run_at === undefined ? steps?.[0]?.delay : undefined);
-  if (wait !== undefined) return now + durationMs(wait);
+function runAtOf({ delay, run_at }: JobFields, now: number): number {
+  if (delay !== undefined) return now + durationMs(delay);
   return Math.max(now, run_at === undefined ? now : (parseTime(run_at) ?? now));
 }

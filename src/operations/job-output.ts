@@ -103,6 +103,7 @@ const listed = {
       attempts: count,
       response_code: countOrNull,
       last_error: textOrNull,
+      next_retry_at: timeOrNull,
     }),
   ),
   schedule_id: v.optional(described(v.string(), "Only on jobs made by a schedule.")),

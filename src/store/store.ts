@@ -6,8 +6,9 @@
 import type { Account, ApiKey, Principal, SigningSecret } from "../accounts/account.ts";
 import type { RawJson } from "../base/json.ts";
 import type { Tenant } from "../base/tenant.ts";
-import type { Attempt, Job, JobDetail, JobStatus, NewJob, Step, StoredResponse } from "../jobs/job.ts";
+import type { Attempt, Job, JobDetail, JobStatus, NewJob, Step } from "../jobs/job.ts";
 import type { Changes, Settlement } from "../jobs/lifecycle.ts";
+import type { Results } from "../jobs/pipeline.ts";
 import type { Firing } from "../schedules/run.ts";
 import type { Occurrence, Schedule } from "../schedules/schedule.ts";
 
@@ -161,8 +162,10 @@ export interface Claim {
 export interface PipelineState {
   readonly step: Step;
   readonly next: Step | null;
-  /** The response of each step before the current one, by its name, in order. */
-  readonly results: ReadonlyMap<string, StoredResponse>;
+  /** The name of the step before; null for the first. */
+  readonly previous: string | null;
+  /** The responses of earlier steps that this one needs. */
+  readonly results: Results;
 }
 
 export interface LaneClaims {

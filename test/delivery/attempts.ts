@@ -16,7 +16,7 @@ const DELIVERY = {
   messageId: "job_1",
   attempt: 1,
   scheduleId: null,
-  contentType: null,
+  bodyHeaders: { "content-type": "application/json" },
   secrets: [`whsec_${SECRET}`],
 };
 

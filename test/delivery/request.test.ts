@@ -18,7 +18,7 @@ function headersOf(
       attempt: 2,
       scheduleId: null,
       body: "{}",
-      contentType: null,
+      bodyHeaders: { "content-type": "application/json" },
       secrets: SECRETS,
       ...rest,
       task: { method: "POST", url: "https://example.com/hook?a=b#c", headers: {}, ...task },
@@ -69,7 +69,7 @@ test("a GET never has a body", () => {
     scheduleId: null,
     task,
     body: "piped",
-    contentType: "text/plain",
+    bodyHeaders: { "content-type": "text/plain" },
     secrets: SECRETS,
   };
   const request = buildRequest(delivery, NOW_S, "1");
@@ -85,7 +85,7 @@ test("an empty payload is a body too", () => {
 test("the job's own content type and user agent stand, in any case", () => {
   const headers = headersOf({
     task: { headers: { "Content-TYPE": "text/csv", "USER-agent": "mine", "x-a": "b" } },
-    contentType: "image/png",
+    bodyHeaders: { "content-type": "image/png" },
   });
   assert.equal(headers.get("content-type"), "text/csv");
   assert.equal(headers.get("user-agent"), "mine");
@@ -94,7 +94,9 @@ test("the job's own content type and user agent stand, in any case", () => {
 
 test("a piped body keeps its content type", () => {
   assert.equal(
-    headersOf({ contentType: "image/png", body: new Uint8Array([1]) }).get("content-type"),
+    headersOf({ bodyHeaders: { "content-type": "image/png" }, body: new Uint8Array([1]) }).get(
+      "content-type",
+    ),
     "image/png",
   );
 });

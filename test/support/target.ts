@@ -7,6 +7,8 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
+  /** The body as it came: `body` is these bytes read as UTF-8. */
+  readonly bytes: Buffer;
 }
 
 /** What to answer to one request. `wait`: the answer is held until it resolves. */
@@ -40,8 +42,9 @@ export async function startTarget(script: Script = () => ({ body: `{"ok":true}` 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     active += 1;
     peak = Math.max(peak, active);
-    const body = await text(incoming);
-    const one = { method: incoming.method ?? "", path: incoming.url ?? "", headers: incoming.headers, body };
+    const bytes = await bytesOf(incoming);
+    const { method = "", url: path = "", headers } = incoming;
+    const one = { method, path, headers, body: bytes.toString("utf8"), bytes };
     received.push(one);
     const count = received.length;
     for (const waiter of waiters.filter(({ n }) => n <= count)) waiter.resolve(received[waiter.n - 1]!);
@@ -81,10 +84,10 @@ export async function startTarget(script: Script = () => ({ body: `{"ok":true}` 
   };
 }
 
-async function text(incoming: IncomingMessage): Promise<string> {
+async function bytesOf(incoming: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** Something to wait on that the test decides: `open` lets go of everything that waits. */

@@ -15,7 +15,7 @@ export function callbackWriter(reader: JobReader, insert: InsertJob): WriteCallb
     const row = reader.rowBySeq(seq);
     if (row === undefined || row.callback_url === null || row.callback_of !== null) return;
     const now = changes.updatedAt;
-    const callback = callbackJob(reader.detail(row), row.callback_url, newId("job", now), now);
+    const callback = callbackJob(reader.detail(row), row.callback_url, newId("cb", now), now);
     insert(transaction, row.tenant, callback, now, row.id);
   };
 }

@@ -1,7 +1,8 @@
 /** Beginning and ending attempts: what the engine does to the store, thousands of times a second. */
 import { durationMs } from "../../base/duration.ts";
-import type { Job } from "../../jobs/job.ts";
+import type { Job, StoredResponse } from "../../jobs/job.ts";
 import { begin, type Settlement } from "../../jobs/lifecycle.ts";
+import { sourcesOf } from "../../jobs/pipeline.ts";
 import type { Claim, EngineStore, Lane, LaneClaims, PipelineState } from "../store.ts";
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
@@ -90,17 +91,21 @@ export function claimCommands(parts: Parts): EngineStore {
     return { limit: row.rate_limit, periodMs: durationMs(row.rate_period) };
   }
 
-  function pipelineState(row: JobRow): PipelineState | null {
+  function pipelineState(row: JobRow): PipelineState {
     const steps = reader.stepsOf(row);
     const current = steps[row.step];
     if (current === undefined) throw new Error(`job ${row.id} has no step ${row.step}`);
-    const results = new Map<string, NonNullable<ReturnType<typeof responseOf>>>();
-    for (const step of steps.slice(0, row.step)) {
-      const response = responseOf(reader.lastAttempt(row, step.position));
-      if (response !== null) results.set(step.name, response);
+    const step = rows.step(current);
+    const previous = steps[row.step - 1]?.name ?? null;
+    const needed = sourcesOf(step, previous);
+    const results = new Map<string, StoredResponse>();
+    for (const { name, position } of steps.slice(0, row.step)) {
+      // The last attempt of a step that is over is the one that succeeded.
+      const response = needed.has(name) ? responseOf(reader.lastAttempt(row, position)) : null;
+      if (response !== null) results.set(name, response);
     }
     const next = steps[row.step + 1];
-    return { step: rows.step(current), next: next === undefined ? null : rows.step(next), results };
+    return { step, next: next === undefined ? null : rows.step(next), previous, results };
   }
 
   /** The transition and the attempt's line in the ledger; false when the fence did not let it through. */

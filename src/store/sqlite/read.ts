@@ -205,6 +205,7 @@ export class JobReader {
       attempts: callback.attempts,
       responseCode: callback.response_code,
       lastError: callback.last_error,
+      nextRetryAt: callback.attempts > 0 ? callback.due_at : null,
     };
   }
 }
