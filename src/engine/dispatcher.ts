@@ -7,7 +7,7 @@ import { buildRequest } from "../delivery/request.ts";
 import type { Sender } from "../delivery/send.ts";
 import { interrupt, release, type Settlement, settle } from "../jobs/lifecycle.ts";
 import type { Outcome } from "../jobs/outcome.ts";
-import { stepBody } from "../jobs/pipeline.ts";
+import { stepBody, type UnresolvedReference } from "../jobs/pipeline.ts";
 import type { Change, Claim, Store } from "../store/store.ts";
 import { type LaneLimits, Lanes } from "./lanes.ts";
 import { Loop } from "./loop.ts";
@@ -49,6 +49,7 @@ export class Dispatcher {
     const { store, clock, log } = this.parts;
     const orphans = await store.engine.recover((job, stepName) => interrupt(job, stepName, clock.now()));
     if (orphans > 0) log.warn({ orphans }, "attempts that a stop of the service interrupted are due again");
+    this.unsubscribe();
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
     for (const limits of await store.engine.queueLimits()) this.lanes.setQueueLimits(limits);
     for (const { lane, dueAt } of await store.engine.lanes()) this.lanes.note(lane, dueAt);
@@ -123,26 +124,20 @@ export class Dispatcher {
     await this.record(claim, settlement);
   }
 
-  /** Null when the shutdown did not wait for it. */
+  /** Null when the shutdown did not wait for it. Never rejects: whatever happens, the claim gets its settlement. */
   private async attempt(claim: Claim): Promise<Outcome | null> {
-    const { clock, sender, store, version } = this.parts;
-    const body = bodyOf(claim);
-    if ("unresolved" in body) {
-      return { kind: "failure", code: "unresolved_reference", message: body.unresolved, durationMs: 0 };
-    }
-    const now = clock.now();
-    const secrets = await store.accounts.signingSecrets(claim.job.tenant, now);
-    const delivery: Delivery = {
-      jobId: claim.callbackOf ?? claim.job.id,
-      messageId: messageIdOf(claim),
-      attempt: claim.job.attempts,
-      scheduleId: claim.job.scheduleId,
-      task: claim.job.task,
-      ...body,
-      secrets: secrets.map(({ secret }) => secret),
-    };
-    const request = buildRequest(delivery, Math.floor(now / 1_000), version);
     try {
+      const delivery = await this.deliveryOf(claim);
+      if ("unresolved" in delivery) {
+        return {
+          kind: "failure",
+          code: "unresolved_reference",
+          message: delivery.unresolved,
+          durationMs: 0,
+        };
+      }
+      const { clock, sender, version } = this.parts;
+      const request = buildRequest(delivery, Math.floor(clock.now() / 1_000), version);
       return await sender.send(request, durationMs(claim.job.task.timeout), this.shutdown.signal);
     } catch (error) {
       if (this.shutdown.signal.aborted) return null;
@@ -154,6 +149,22 @@ export class Dispatcher {
         durationMs: 0,
       };
     }
+  }
+
+  private async deliveryOf(claim: Claim): Promise<Delivery | UnresolvedReference> {
+    const body = bodyOf(claim);
+    if ("unresolved" in body) return body;
+    const { store, clock } = this.parts;
+    const secrets = await store.accounts.signingSecrets(claim.job.tenant, clock.now());
+    return {
+      jobId: claim.callbackOf ?? claim.job.id,
+      messageId: messageIdOf(claim),
+      attempt: claim.job.attempts,
+      scheduleId: claim.job.scheduleId,
+      task: claim.job.task,
+      ...body,
+      secrets: secrets.map(({ secret }) => secret),
+    };
   }
 
   private judge(claim: Claim, outcome: Outcome | null): Settlement {
