@@ -9,7 +9,7 @@ import { accountCommands } from "./accounts.ts";
 import { callbackWriter } from "./callback.ts";
 import { Checkpointer } from "./checkpoint.ts";
 import { claimCommands } from "./claims.ts";
-import { type Connection, connect } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type Connection, connect } from "./connection.ts";
 import { Directory } from "./directory.ts";
 import { Durability } from "./durability.ts";
 import { StoreFault } from "./fault.ts";
@@ -131,14 +131,14 @@ export function openStore({
 /** With the lock held: nobody else has the file open, so its schema may change. */
 function openAlone(file: string, addon: string, clock: Clock): Connection {
   const missing = missingMigrations(file, addon);
-  const db = connect(file, addon);
+  const db = connect(file, addon, BUSY_TIMEOUT_MS.service);
   migrate(db, missing, (name) => join(dirname(file), `${name}.db`), clock.now());
   return db;
 }
 
 /** Beside a service that may be running: its schema is left alone, and made only where there is no service. */
 function openBeside(file: string, addon: string, clock: Clock): Connection {
-  if (missingMigrations(file, addon).length === 0) return connect(file, addon);
+  if (missingMigrations(file, addon).length === 0) return connect(file, addon, BUSY_TIMEOUT_MS.beside);
   const unlock = lockFolder(join(dirname(file), LOCK_FILE), addon);
   try {
     return openAlone(file, addon, clock);

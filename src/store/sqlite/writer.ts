@@ -84,7 +84,7 @@ export class Writer {
    * the whole batch back, and each command runs again in a transaction of its own: it must be able to run twice.
    */
   write<T>(command: Command<T>, durable = true): Promise<T> {
-    if (this.troubled !== null || this.closed) return Promise.reject(unavailable());
+    if (this.closed) return Promise.reject(unavailable());
     return new Promise<T>((resolve, reject) => {
       this.entries.push({ command, durable, resolve: resolve as (value: unknown) => void, reject });
       // While a sync is under way, commands that have to be durable gather: only the next sync covers them anyway, and
