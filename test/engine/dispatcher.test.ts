@@ -255,6 +255,8 @@ describe("a start", () => {
     await beside.maintenance.hold(false);
     await beside.close();
     await clock.advance("2s");
+    // Its start waits for a sync, which takes real time.
+    for (let i = 0; i < 1_000 && sender.sent.length === 0; i++) await settle();
     assert.deepEqual([sender.sent.length, engine.sending], [1, true]);
   });
 });

@@ -30,6 +30,8 @@ export interface TestProcess {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer<T>>;
+  /** Resolves when what was printed so far matches. */
+  printed(pattern: RegExp): Promise<void>;
   /** kill -9; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM; the exit code. */
@@ -67,6 +69,14 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
     folder,
     key,
     output: () => output,
+    printed: (pattern) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (pattern.test(output)) resolve();
+        };
+        child.stdout.on("data", look);
+        look();
+      }),
     async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
       const response = await fetch(url + path, {
         method,
