@@ -8,6 +8,7 @@ import {
   approve,
   begin,
   cancel,
+  EVENTS,
   firstState,
   interrupt,
   LIFECYCLE,
@@ -22,6 +23,12 @@ import { aJob, failure, newJob, newPipeline, newStep, response } from "../suppor
 const NOW = Date.parse("2026-01-05T00:00:00Z");
 const active = (fields = {}, made = {}) =>
   aJob(NOW, { status: "active", attempts: 1, startedAt: NOW, dueAt: null, ...fields }, made);
+
+test("the table knows every event, and nothing leaves a completed job", () => {
+  const known = new Set(Object.values(LIFECYCLE).flatMap((row) => Object.keys(row)));
+  assert.deepEqual([...known].toSorted(), EVENTS.toSorted());
+  assert.deepEqual(LIFECYCLE.completed, {});
+});
 
 describe("a new job", () => {
   test("is pending at its time", () => {

@@ -14,6 +14,9 @@ export interface ProcessOptions {
   /** The executable and its first arguments; the bundle under this Node by default. */
   readonly command?: readonly [file: string, ...args: string[]];
   readonly args?: readonly string[];
+  readonly cwd?: string;
+  /** In place of this process's environment. */
+  readonly onlyEnv?: Record<string, string>;
 }
 
 export interface TestProcess {
@@ -45,8 +48,9 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
   const folder = options.folder ?? temporaryFolder();
   const [file, ...first] = options.command ?? [process.execPath, BUNDLE];
   const child = spawn(file, [...first, ...(options.args ?? [])], {
+    cwd: options.cwd,
     env: {
-      ...process.env,
+      ...(options.onlyEnv ?? process.env),
       ERRAND_DATA_DIR: folder,
       ERRAND_PORT: "0",
       ERRAND_LOG_FORMAT: "json",
