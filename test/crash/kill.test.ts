@@ -13,13 +13,13 @@ async function start(t: TestContext, folder: string): Promise<TestProcess> {
 }
 
 async function create(service: TestProcess, fields: Record<string, unknown>): Promise<Record<string, any>> {
-  const { status, text, body } = await service.call<Record<string, any>>("POST", "/v1/jobs", fields);
+  const { status, text, body } = await service.call("POST", "/v1/jobs", fields);
   assert.equal(status, 201, text);
   return body;
 }
 
 const ended = async (service: TestProcess, id: string) =>
-  (await service.call<Record<string, any>>("GET", `/v1/jobs/${id}?wait=30s`)).body;
+  (await service.call("GET", `/v1/jobs/${id}?wait=30s`)).body;
 
 describe("kill -9", () => {
   test("before the send: the job is sent by the next start", async (t) => {

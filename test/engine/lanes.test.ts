@@ -1,7 +1,7 @@
 /** Lanes: gates are never exceeded, no lane is forgotten, and nobody is in another's way. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { type Grant, Lanes } from "../../src/engine/lanes.ts";
 import type { Lane } from "../../src/store/store.ts";
 

@@ -1,7 +1,7 @@
 /** TypeIDs: form, order, uniqueness. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { isId, newId } from "../../src/base/ids.ts";
 
 /** Far ahead of the other tests of this process: ids never go back in time. */
@@ -11,7 +11,8 @@ test("ids have the form of TypeID 0.3 over a UUIDv7", () => {
   const ms = Date.parse("2026-11-21T00:00:00Z");
   const id = newId("job", ms);
   assert.match(id, /^job_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
-  const bits = [...id.slice(4)]
+  const bits = id
+    .slice(4)
     .map((char) => "0123456789abcdefghjkmnpqrstvwxyz".indexOf(char).toString(2).padStart(5, "0"))
     .join("")
     .slice(2);

@@ -1,7 +1,7 @@
 /** JSON whose payloads keep their bytes. The oracle is JSON.parse. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { JsonFault, MAX_DEPTH, parseJson, RawJson, stringify } from "../../src/base/json.ts";
 
 const rawAt = (path: string) => (given: string) => given === path;

@@ -1,7 +1,7 @@
 /** Whatever happens to a job, in whatever order, its history stays within the table. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { Problem } from "../../src/base/errors.ts";
 import type { Job, NewStep, Step } from "../../src/jobs/job.ts";
 import {

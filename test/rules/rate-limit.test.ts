@@ -1,7 +1,7 @@
 /** GCRA, against a plain bucket that counts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { takeRequest } from "../../src/accounts/rate-limit.ts";
 
 // Powers of two, so that the sums of both sides are exact.

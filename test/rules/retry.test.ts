@@ -1,7 +1,7 @@
 /** When a failure is tried again: the backoff, `retry_delays`, `Retry-After`, `no_retry_on`. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { backoffMs, finalBecause, retryAfterMs, retryWaitMs } from "../../src/jobs/retry.ts";
 import { failure, response } from "../support/factories.ts";
 

@@ -1,7 +1,7 @@
 /** Secrets at rest: opened by their key only, and only unchanged. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { secretBox } from "../../src/base/secret-box.ts";
 
 const box = secretBox("a key of more than thirty-two characters");

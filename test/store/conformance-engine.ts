@@ -144,14 +144,14 @@ export function engineConformance(open: () => Promise<Store>): void {
       const [job] = await enqueue(store, newPipeline(NOW, steps));
       const [first] = await claimAll(store, NOW);
       assert.equal(first?.pipeline?.next?.name, "b");
-      await store.engine.settle(first!, outcomeOf(first!, response(200, {}, "one"), NOW));
+      await store.engine.settle(first, outcomeOf(first, response(200, {}, "one"), NOW));
       // The fence holds between steps too: the counts start again at 1.
       const [second] = await claimAll(store, NOW);
       assert.deepEqual(
         [second?.job.step, second?.job.attempts, second?.lane.origin],
         [1, 1, "http://127.0.0.2:9"],
       );
-      assert.equal(await store.engine.settle(first!, outcomeOf(first!, response(200), NOW)), false);
+      assert.equal(await store.engine.settle(first, outcomeOf(first, response(200), NOW)), false);
       assert.equal(Buffer.from(second!.pipeline!.results.get("a")!.body).toString(), "one");
       await store.engine.settle(second!, outcomeOf(second!, response(200, {}, "two"), NOW));
       const ended = await store.jobs.get(TENANT, job!.id);
@@ -177,9 +177,9 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.equal(callback?.callbackOf, job!.id);
       assert.match(callback?.payload?.text ?? "", /"type":"job.completed"/);
       assert.equal((await store.jobs.list(TENANT, {}, { limit: 9, cursor: null })).items.length, 1);
-      assert.equal(await store.jobs.get(TENANT, callback!.job.id), null);
+      assert.equal(await store.jobs.get(TENANT, callback.job.id), null);
       assert.equal((await store.jobs.get(TENANT, job!.id))?.callback?.status, "pending");
-      await store.engine.settle(callback!, outcomeOf(callback!, response(200), NOW));
+      await store.engine.settle(callback, outcomeOf(callback, response(200), NOW));
       assert.equal((await store.jobs.get(TENANT, job!.id))?.callback?.status, "delivered");
       assert.deepEqual(await store.queues.usage(TENANT, "2026-01"), [
         { day: "2026-01-05", jobs: 1, deliveries: 1 },

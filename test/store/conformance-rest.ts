@@ -136,7 +136,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       );
       const rest = await store.schedules.occurrences(TENANT, schedule.id, {
         limit: 2,
-        cursor: ledger!.nextCursor,
+        cursor: ledger.nextCursor,
       });
       assert.deepEqual(
         rest?.items.map(({ outcome }) => outcome),
@@ -275,11 +275,11 @@ export function accountConformance(open: () => Promise<Store>): void {
       assert.deepEqual(principal?.tenant, { accountId: "acct_a", mode: "test" });
       assert.deepEqual((await store.accounts.authenticate(live))?.tenant.mode, "live");
       assert.equal(await store.accounts.authenticate("0".repeat(64)), null);
-      assert.equal(await store.accounts.revokeKey(TENANT, principal!.keyId), false);
+      assert.equal(await store.accounts.revokeKey(TENANT, principal.keyId), false);
       assert.ok(await store.accounts.authenticate(test1));
-      assert.equal(await store.accounts.revokeKey(principal!.tenant, principal!.keyId), true);
+      assert.equal(await store.accounts.revokeKey(principal.tenant, principal.keyId), true);
       assert.equal(await store.accounts.authenticate(test1), null);
-      assert.equal(await store.accounts.revokeKey(principal!.tenant, principal!.keyId), false);
+      assert.equal(await store.accounts.revokeKey(principal.tenant, principal.keyId), false);
     });
 
     test("keys are listed without what they are made of", async () => {

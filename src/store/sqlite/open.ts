@@ -44,7 +44,7 @@ export interface StoreOptions {
 }
 
 export const DATABASE_FILE = "errand.db";
-const LOCK_FILE = "lock";
+export const LOCK_FILE = "lock";
 
 export function openStore({
   folder,
