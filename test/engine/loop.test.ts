@@ -95,7 +95,7 @@ describe("the loop", () => {
     assert.deepEqual([steps, errors.length], [1, 1]);
     await clock.advance("1s");
     assert.deepEqual([steps, errors.length], [2, 2]);
-    loop.stop();
+    await loop.stop();
   });
 
   test("stop waits for the step under way and takes no other", async () => {

@@ -22,7 +22,7 @@ test("a new key names its mode and carries at least 160 random bits", () => {
       assert.ok(hasValidChecksum(key));
     }
     assert.equal(new Set(keys).size, keys.length);
-    const used = new Set(keys.flatMap((key) => key.slice(12, -6)));
+    const used = new Set(keys.flatMap((key) => Array.from(key.slice(12, -6))));
     assert.equal(used.size, 62, "every digit comes up");
   }
   assert.ok(30 * Math.log2(62) >= 160);
@@ -34,7 +34,7 @@ test("the checksum is the CRC32 of everything before it, base62, six characters"
   const digits = checksum("123456789");
   assert.equal(digits.length, 6);
   assert.equal(
-    [...digits].reduce((sum, digit) => sum * 62 + DIGITS.indexOf(digit), 0),
+    Array.from(digits).reduce((sum, digit) => sum * 62 + DIGITS.indexOf(digit), 0),
     0xcbf43926,
   );
   assert.equal(checksum(""), "000000");

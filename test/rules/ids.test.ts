@@ -11,8 +11,7 @@ test("ids have the form of TypeID 0.3 over a UUIDv7", () => {
   const ms = Date.parse("2026-11-21T00:00:00Z");
   const id = newId("job", ms);
   assert.match(id, /^job_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
-  const bits = id
-    .slice(4)
+  const bits = Array.from(id.slice(4))
     .map((char) => "0123456789abcdefghjkmnpqrstvwxyz".indexOf(char).toString(2).padStart(5, "0"))
     .join("")
     .slice(2);

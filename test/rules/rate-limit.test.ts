@@ -4,7 +4,7 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import { takeRequest } from "../../src/accounts/rate-limit.ts";
 
-// Powers of two, so that the sums of both sides are exact.
+// Intervals of whole milliseconds, so that the sums of both sides are exact.
 const limits = fc.record({
   perSecond: fc.constantFrom(1, 8, 125, 1_000),
   burst: fc.integer({ min: 1, max: 64 }),
@@ -18,15 +18,15 @@ test("allows what a bucket of `burst` tokens, filled with `perSecond`, allows", 
       (limit, gaps) => {
         let now = 10_000;
         let tat = 0;
-        let tokens = limit.burst;
+        let thousandths = limit.burst * 1_000;
         for (const gap of gaps) {
           now += gap;
-          tokens = Math.min(limit.burst, tokens + (gap * limit.perSecond) / 1_000);
+          thousandths = Math.min(limit.burst * 1_000, thousandths + gap * limit.perSecond);
           const decision = takeRequest(limit, tat, now);
           tat = decision.tatMs;
-          assert.equal(decision.allowed, tokens >= 1);
-          if (decision.allowed) tokens -= 1;
-          assert.equal(decision.remaining, Math.floor(decision.allowed ? tokens : 0));
+          assert.equal(decision.allowed, thousandths >= 1_000);
+          if (decision.allowed) thousandths -= 1_000;
+          assert.equal(decision.remaining, decision.allowed ? Math.floor(thousandths / 1_000) : 0);
         }
       },
     ),

@@ -21,7 +21,10 @@ describe("durability", () => {
     disk = takeDisk();
     clock = new VirtualClock();
     failures.length = 0;
-    opened = await openTestStore({ clock, onFailure: (what, error) => failures.push(`${what}: ${error}`) });
+    opened = await openTestStore({
+      clock,
+      onFailure: (what, error) => failures.push(`${what}: ${String(error)}`),
+    });
     disk.syncs = 0;
   });
   afterEach(async () => {
