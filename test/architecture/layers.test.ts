@@ -68,7 +68,7 @@ const COMPOSITION = new Set([
   "config.ts",
   "first-boot.ts",
   "version.ts",
-  "cli/local.ts",
+  "data-folder.ts",
 ]);
 
 const folderOf = (file: string) => file.split("/")[0] ?? "";
