@@ -56,7 +56,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   operations: [...RULES, "store", "engine"],
   client: ["base", "operations"],
   http: [...RULES, "store", "engine", "operations"],
-  mcp: [...RULES, "store", "engine", "operations", "client"],
+  // MCP over HTTP is one more path of the same server.
+  mcp: [...RULES, "store", "engine", "operations", "client", "http"],
   cli: [...RULES, "operations", "client"],
   dashboard: ["base", "client"],
 };

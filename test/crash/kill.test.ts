@@ -66,7 +66,8 @@ describe("kill -9", () => {
     });
     t.after(() => target.close());
     first = await start(t, folder);
-    const job = await create(first, { url: target.url });
+    // With a delay, since a job may be sent before its create was answered.
+    const job = await create(first, { url: target.url, delay: "1s" });
     await target.request(1);
     const second = await start(t, folder);
     const done = await ended(second, job.id);
@@ -82,7 +83,7 @@ describe("kill -9", () => {
     });
     t.after(() => target.close());
     service = await start(t, folder);
-    const job = await create(service, { url: target.url, max_attempts: 1 });
+    const job = await create(service, { url: target.url, max_attempts: 1, delay: "1s" });
     for (const n of [1, 2, 3]) {
       await target.request(n);
       service = await start(t, folder);

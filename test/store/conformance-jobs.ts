@@ -285,7 +285,7 @@ export function jobConformance(open: () => Promise<Store>): void {
         await store.jobs.changeAll(TENANT, {}, ["failed", "cancelled"], (job, step) => retry(job, step, NOW)),
         150,
       );
-      const [queue] = await store.queues.list(TENANT, NOW);
+      const queue = await store.queues.get(TENANT, "default", NOW);
       assert.deepEqual([queue?.counts.pending, queue?.counts.cancelled], [450, 0]);
     });
   });

@@ -246,7 +246,8 @@ export function queueConformance(open: () => Promise<Store>): void {
         newJob(NOW, { runAt: NOW + 50 }),
         newJob(NOW, { runAt: NOW + 10, url: "http://b.test/" }),
       );
-      const oldest = async (now: number) => (await store.queues.list(TENANT, now))[0]?.oldestDueAt;
+      const oldest = async (now: number) =>
+        (await store.queues.list(TENANT, { limit: 9, cursor: null }, now)).items[0]?.oldestDueAt;
       assert.equal(await oldest(NOW), null);
       assert.equal(await oldest(NOW + 99), NOW + 10);
     });
@@ -310,7 +311,7 @@ export function accountConformance(open: () => Promise<Store>): void {
         createdAt: NOW + 1,
         expiresAt: null,
       };
-      const both = await store.accounts.rotateSigningSecret(TENANT, fresh, NOW + 1_000);
+      const both = value(await store.accounts.rotateSigningSecret(TENANT, fresh, NOW + 1_000, null));
       assert.deepEqual(
         both.map(({ secret }) => secret),
         [fresh.secret, old?.secret],
