@@ -58,7 +58,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: [...RULES, "store", "engine", "operations"],
   // MCP over HTTP is one more path of the same server.
   mcp: [...RULES, "store", "engine", "operations", "client", "http"],
-  cli: [...RULES, "operations", "client"],
+  // `errand mcp` speaks MCP over stdio.
+  cli: [...RULES, "operations", "client", "mcp"],
   dashboard: ["base", "client"],
 };
 /** What puts the house together, or works on the data folder itself. */

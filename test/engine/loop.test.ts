@@ -64,7 +64,7 @@ describe("the loop", () => {
     assert.ok(steps[1]! >= far);
   });
 
-  test("a wall clock that jumps ahead is noticed within a second; one that goes back wakes nobody early", async () => {
+  test("a wall clock that jumps ahead is noticed within a second, and so is one that is set back", async () => {
     let steps = 0;
     const { clock, loop } = looped(async (now) => {
       steps += 1;
@@ -77,9 +77,9 @@ describe("the loop", () => {
     assert.equal(steps, 2);
     clock.jump(1_000_000);
     await clock.advance("1h");
-    assert.equal(steps, 2);
-    await clock.advance("2h");
     assert.equal(steps, 3);
+    await clock.advance("1m");
+    assert.equal(steps, 4);
   });
 
   test("a step that fails is told and tried again, also when it was nudged all the while", async () => {

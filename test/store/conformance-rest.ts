@@ -6,8 +6,9 @@ import { Problem } from "../../src/base/errors.ts";
 import { newId } from "../../src/base/ids.ts";
 import { RawJson } from "../../src/base/json.ts";
 import { cancel } from "../../src/jobs/lifecycle.ts";
+import type { Firing } from "../../src/schedules/run.ts";
 import type { Schedule } from "../../src/schedules/schedule.ts";
-import type { Change, Firing, Store } from "../../src/store/store.ts";
+import type { Change, Store } from "../../src/store/store.ts";
 import { aSchedule, newJob, newStep, response, TENANT } from "../support/factories.ts";
 import { addAccount } from "../support/store.ts";
 import { claimAll, outcomeOf } from "./conformance-engine.ts";
@@ -44,7 +45,6 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       });
       value(await store.schedules.create(schedule, null));
       assert.deepEqual(await store.schedules.get(TENANT, schedule.id), schedule);
-      assert.deepEqual(await store.schedules.getByName(TENANT, "nightly"), schedule);
       const pipeline = aSchedule(NOW, {
         job: {
           ...base.job,
@@ -62,7 +62,6 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       const schedule = aSchedule(NOW, { name: "a" });
       value(await store.schedules.create(schedule, null));
       assert.equal(await store.schedules.get(LIVE, schedule.id), null);
-      assert.equal(await store.schedules.getByName(LIVE, "a"), null);
       assert.equal(
         await store.schedules.update(LIVE, schedule.id, (found) => ({ ...found, paused: true })),
         null,
@@ -76,6 +75,33 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       );
     });
 
+    test("by its name a schedule is made, or the one that has the name is changed; two at once make one", async () => {
+      const store = await open();
+      const replace = (tenant = TENANT as Schedule["tenant"]) =>
+        store.schedules.createOrUpdate(
+          tenant,
+          "a",
+          () => ({ ...aSchedule(NOW, { name: "a" }), tenant }),
+          (found) => ({ ...found, paused: true, nextRunAt: null }),
+        );
+      const [first, second] = await Promise.all([replace(), replace()]);
+      assert.equal(first.previous, null);
+      assert.deepEqual(second.previous, first.schedule);
+      assert.deepEqual([second.schedule.id, second.schedule.paused], [first.schedule.id, true]);
+      assert.deepEqual(await store.schedules.get(TENANT, first.schedule.id), second.schedule);
+      assert.equal((await replace(LIVE)).previous, null);
+    });
+
+    test("a trigger makes a job besides the due times, and leaves those alone", async () => {
+      const store = await open();
+      const schedule = value(await store.schedules.create(aSchedule(NOW), null));
+      const run = ({ id }: Schedule) => newJob(NOW, { scheduleId: id });
+      const made = await store.schedules.trigger(TENANT, schedule.id, run, NOW, null);
+      assert.equal(value(made!).scheduleId, schedule.id);
+      assert.equal((await store.schedules.get(TENANT, schedule.id))?.nextRunAt, schedule.nextRunAt);
+      assert.equal(await store.schedules.trigger(LIVE, schedule.id, run, NOW, null), null);
+    });
+
     test("a firing makes the job, the line of the ledger and the next due time together, once", async () => {
       const store = await open();
       const schedule = value(await store.schedules.create(aSchedule(NOW), null));
@@ -84,8 +110,8 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       assert.deepEqual(await store.schedules.due(dueAt - 1, 10), []);
       const [due] = await store.schedules.due(dueAt, 10);
       const both = await Promise.all([
-        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt),
-        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt),
+        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt, true),
+        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt, true),
       ]);
       assert.deepEqual(both, [[true], [false]]);
       const jobs = (await store.jobs.list(TENANT, { scheduleId: schedule.id }, { limit: 9, cursor: null }))
@@ -107,7 +133,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       const store = await open();
       const schedule = value(await store.schedules.create(aSchedule(NOW), null));
       await store.schedules.update(TENANT, schedule.id, (found) => ({ ...found, nextRunAt: NOW + 999_000 }));
-      const fire = () => store.schedules.fire([{ schedule, firing: firing(schedule, null) }], NOW);
+      const fire = () => store.schedules.fire([{ schedule, firing: firing(schedule, null) }], NOW, true);
       assert.deepEqual(await fire(), [false]);
       await store.schedules.remove(TENANT, schedule.id, NOW);
       assert.deepEqual(await fire(), [false]);
@@ -121,6 +147,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
         await store.schedules.fire(
           [{ schedule, firing: firing(schedule, schedule.nextRunAt! + 60_000) }],
           NOW,
+          true,
         );
         schedule = (await store.schedules.get(TENANT, schedule.id))!;
       };
@@ -162,7 +189,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
         nextRunAt: NOW,
       }));
       const [due] = await store.schedules.due(NOW, 1);
-      await store.schedules.fire([{ schedule: due!, firing: firing(due!, NOW + 1) }], NOW);
+      await store.schedules.fire([{ schedule: due!, firing: firing(due!, NOW + 1) }], NOW, true);
       await store.schedules.remove(TENANT, schedule.id, NOW);
       assert.deepEqual(
         heard
@@ -191,7 +218,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       assert.deepEqual(ids, made.map(({ id }) => id).toReversed());
       assert.equal(second.nextCursor, null);
       assert.deepEqual(
-        (await store.schedules.unarmed()).map(({ id }) => id),
+        (await store.schedules.unarmed(NOW)).map(({ id }) => id),
         [made[2]!.id],
       );
     });
