@@ -5,9 +5,12 @@ import { newApiKey } from "./accounts/api-key.ts";
 import { formatTime, systemClock } from "./base/clock.ts";
 import { ConfigFault } from "./base/errors.ts";
 import { secretBox } from "./base/secret-box.ts";
+import type { DataTools } from "./cli/data-commands.ts";
 import type { DataFolder } from "./cli/local.ts";
 import { readConfig } from "./config.ts";
 import { createAccount, SECRET_KEY_FILE, secretKey } from "./first-boot.ts";
+import { backup, restore, resume } from "./store/sqlite/backup.ts";
+import { doctor, EXIT_OF } from "./store/sqlite/doctor.ts";
 import { DATABASE_FILE, openStore } from "./store/sqlite/open.ts";
 
 /** Opens a folder that a service has made: what makes it, its test account included, is the first start. */
@@ -38,3 +41,14 @@ export async function openDataFolder(folder: string, env: NodeJS.ProcessEnv): Pr
     close: () => store.close(),
   };
 }
+
+/** What works on the folder as a whole, without opening it as a store. */
+export const DATA_TOOLS: DataTools = {
+  backup: (folder, file) => ({ bytes: backup(folder, file) }),
+  restore,
+  resume,
+  doctor(folder) {
+    const diagnosis = doctor(folder, systemClock.now());
+    return { ...diagnosis, exitCode: EXIT_OF[diagnosis.verdict] };
+  },
+};

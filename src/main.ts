@@ -7,6 +7,7 @@ void run(process.argv.slice(2), processTerminal(systemClock), {
   settings: async () => (await import("./config.ts")).SETTINGS,
   serve: async (flags) => (await import("./serve.ts")).serve(flags),
   openDataFolder: async (folder, env) => (await import("./data-folder.ts")).openDataFolder(folder, env),
+  dataTools: async () => (await import("./data-folder.ts")).DATA_TOOLS,
 }).then((code) => {
   // Not process.exit: what was written to a pipe may still be on its way.
   process.exitCode = code;

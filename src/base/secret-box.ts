@@ -26,7 +26,9 @@ export function secretBox(keyText: string): SecretBox {
     open(sealed) {
       const bytes = Buffer.from(sealed, "base64");
       const end = bytes.length - TAG_BYTES;
-      const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES));
+      const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
       decipher.setAuthTag(bytes.subarray(end));
       return decipher.update(bytes.subarray(NONCE_BYTES, end), undefined, "utf8") + decipher.final("utf8");
     },

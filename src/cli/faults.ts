@@ -11,10 +11,20 @@ export const EXIT = { done: 0, failed: 1, usage: 2, key: 3, notFound: 4, jobFail
 /** The job that was waited for did not complete. */
 export class AwaitedJobFault extends Error {}
 
+/** `errand doctor` did not find the data sound: 1 for damaged, 2 for locked. */
+export class DiagnosisFault extends Error {
+  readonly exitCode: number;
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof UsageFault || error instanceof ConfigFault) return EXIT.usage;
   if (error instanceof KeyFault) return EXIT.key;
+  if (error instanceof DiagnosisFault) return error.exitCode;
   if (error instanceof AwaitedJobFault) return EXIT.jobFailed;
   return error instanceof ApiFault ? exitCodeOfStatus(error.document.status) : EXIT.failed;
 }

@@ -4,6 +4,7 @@ import { OPERATIONS } from "../operations/index.ts";
 import { VERSION } from "../version.ts";
 import { addApply } from "./apply.ts";
 import { addCompletion } from "./completion.ts";
+import { addDataCommands, type DataTools } from "./data-commands.ts";
 import { addLocalCommands, type OpenDataFolder } from "./local.ts";
 import { addExamples, addOperation } from "./operation-command.ts";
 import type { Session } from "./session.ts";
@@ -24,6 +25,7 @@ export interface Services {
   /** `flags` by the names of the settings. */
   serve(flags: Readonly<Record<string, string | undefined>>): Promise<void>;
   readonly openDataFolder: OpenDataFolder;
+  dataTools(): Promise<DataTools>;
 }
 
 const GROUPS: Readonly<Record<string, string>> = {
@@ -66,6 +68,7 @@ export function buildProgram(session: Session, services: Services, wanted: Wante
   if (isWanted("schedules")) addApply(group("schedules"), session);
   addLocalCommands(program, session, services.openDataFolder);
   addMcp(program, session);
+  addDataCommands(program, session, () => services.dataTools());
   addCompletion(program, session);
   program.addHelpText(
     "after",

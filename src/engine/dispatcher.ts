@@ -49,6 +49,7 @@ export class Dispatcher {
     const { store, clock, log } = this.parts;
     const orphans = await store.engine.recover((job, stepName) => interrupt(job, stepName, clock.now()));
     if (orphans > 0) log.warn({ orphans }, "attempts that a stop of the service interrupted are due again");
+    this.unsubscribe();
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
     for (const limits of await store.engine.queueLimits()) this.lanes.setQueueLimits(limits);
     for (const { lane, dueAt } of await store.engine.lanes()) this.lanes.note(lane, dueAt);

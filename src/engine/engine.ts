@@ -1,33 +1,39 @@
 /** The engine: dispatcher, scheduler and janitor, started and stopped together. */
-import type { Store } from "../store/store.ts";
 import { Dispatcher, type DispatcherParts } from "./dispatcher.ts";
 import { Janitor, type JanitorParts } from "./janitor.ts";
+import { Loop } from "./loop.ts";
 import { Scheduler } from "./scheduler.ts";
 
 export interface EngineParts extends DispatcherParts, JanitorParts {}
 
+/** While the service is held: how often it looks whether `errand resume`, another process, has let it go. */
+const HELD_LOOK_MS = 1_000;
+
 export class Engine {
-  private readonly store: Store;
+  private readonly parts: EngineParts;
   private readonly dispatcher: Dispatcher;
   private readonly scheduler: Scheduler;
   private readonly janitor: Janitor;
-  private readonly parts: EngineParts;
+  private readonly held: Loop;
   private isSending = false;
 
   constructor(parts: EngineParts) {
     this.parts = parts;
-    this.store = parts.store;
     this.dispatcher = new Dispatcher(parts);
     this.scheduler = new Scheduler(parts);
     this.janitor = new Janitor(parts);
+    this.held = new Loop(
+      (now) => this.sendUnlessHeld(now),
+      parts.clock,
+      (error) => parts.log.error({ err: error }, "starting to dispatch failed; trying again"),
+    );
   }
 
   /** Begins to dispatch and to fire schedules, unless a restore has put that on hold. */
   async start(): Promise<void> {
-    if (await this.store.maintenance.isHeld()) {
+    if ((await this.sendUnlessHeld(this.parts.clock.now())) !== null) {
       this.parts.log.warn("dispatch and cron are paused since a restore; `errand resume` starts them");
-    } else {
-      await this.resume();
+      this.held.start();
     }
     this.janitor.start();
   }
@@ -37,16 +43,17 @@ export class Engine {
     return this.isSending;
   }
 
-  async resume(): Promise<void> {
-    if (this.isSending) return;
-    this.isSending = true;
-    if (await this.store.maintenance.isHeld()) await this.store.maintenance.hold(false);
+  private async sendUnlessHeld(now: number): Promise<number | null> {
+    if (await this.parts.store.maintenance.isHeld()) return now + HELD_LOOK_MS;
     await this.dispatcher.start();
     this.scheduler.start();
+    this.isSending = true;
+    return null;
   }
 
   /** In reverse: no new work, then up to `graceMs` for what is under way. */
   async stop(graceMs: number): Promise<void> {
+    await this.held.stop();
     await this.janitor.stop();
     await this.scheduler.stop();
     await this.dispatcher.stop(graceMs);

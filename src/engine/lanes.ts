@@ -47,6 +47,10 @@ export class Lanes {
   private readonly queues = new Map<number, Gate>();
   private readonly waiting = new Heap<LaneState>();
   private readonly ready = new Set<LaneState>();
+  /** Parked lanes whose origin is at its share but not at its own limit: they go on as soon as the share grows. */
+  private readonly squeezed = new Set<LaneState>();
+  /** The share at which the squeezed lanes were turned away. */
+  private squeezedAt = Infinity;
   private readonly limits: LaneLimits;
   private total = 0;
   private turn = 0;
@@ -109,8 +113,7 @@ export class Lanes {
       this.ready.delete(state);
       const closed = this.closedGate(state);
       if (closed !== null) {
-        state.place = "parked";
-        closed.parked.add(state);
+        this.park(state, closed);
         continue;
       }
       const limit = Math.min(
@@ -140,14 +143,14 @@ export class Lanes {
     if (dueAt === null) {
       state.place = "idle";
     } else if (dueAt <= now) {
-      state.place = "ready";
-      this.ready.add(state);
+      this.makeReady(state);
     } else {
       this.wait(state, dueAt);
     }
     this.occupy(state, count - grant.limit);
     if (count < grant.limit) this.unparkAround(state);
     this.forgetIfDone(state);
+    this.easeSqueeze();
   }
 
   /** An attempt of the lane has ended. */
@@ -157,6 +160,7 @@ export class Lanes {
     this.occupy(state, -1);
     this.unparkAround(state);
     this.forgetIfDone(state);
+    this.easeSqueeze();
   }
 
   /** When something is due next: `now` when a lane is ready and a place is free, null when there is nothing to wait for. */
@@ -222,6 +226,30 @@ export class Lanes {
     return Math.max(1, Math.min(this.limits.perOrigin, Math.floor(half / Math.max(1, this.origins.size))));
   }
 
+  private park(state: LaneState, gate: Gate): void {
+    state.place = "parked";
+    gate.parked.add(state);
+    if (gate !== state.origin || gate.inFlight >= gate.limit) return;
+    this.squeezed.add(state);
+    this.squeezedAt = Math.min(this.squeezedAt, this.originLimit());
+  }
+
+  /** Places that became free anywhere may have made the share larger, at gates where no attempt has ended. */
+  private easeSqueeze(): void {
+    if (this.squeezed.size === 0 || this.originLimit() <= this.squeezedAt) return;
+    for (const state of this.squeezed) {
+      state.origin.parked.delete(state);
+      this.makeReady(state);
+    }
+    this.squeezed.clear();
+    this.squeezedAt = Infinity;
+  }
+
+  private makeReady(state: LaneState): void {
+    state.place = "ready";
+    this.ready.add(state);
+  }
+
   /** Everything that waited at a gate of this lane gets its turn again; what is still closed parks again. */
   private unparkAround(state: LaneState): void {
     this.unpark(state.origin);
@@ -231,8 +259,8 @@ export class Lanes {
   private unpark(gate: Gate): void {
     if (gate.inFlight >= gate.limit) return;
     for (const state of gate.parked) {
-      state.place = "ready";
-      this.ready.add(state);
+      this.squeezed.delete(state);
+      this.makeReady(state);
     }
     gate.parked.clear();
   }

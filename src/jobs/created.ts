@@ -1,12 +1,11 @@
 /** A new job as it stands the moment it is created, without reading it back. */
 import type { Tenant } from "../base/tenant.ts";
-import type { JobDetail, NewJob } from "./job.ts";
+import type { JobDetail, NewJob, NewStep, Task } from "./job.ts";
 import { firstState } from "./lifecycle.ts";
 
 export function createdJob(tenant: Tenant, job: NewJob, now: number): JobDetail {
-  const first = job.steps[0];
-  const task = job.target === null ? first : { ...job.target, ...job.rules };
-  if (task === undefined) throw new Error(`job ${job.id} has neither a target nor a step`);
+  const task = job.target === null ? taskOf(job.steps[0]) : { ...job.target, ...job.rules };
+  if (task === null) throw new Error(`job ${job.id} has neither a target nor a step`);
   return {
     id: job.id,
     tenant,
@@ -54,4 +53,10 @@ export function createdJob(tenant: Tenant, job: NewJob, now: number): JobDetail 
       lastError: null,
     })),
   };
+}
+
+function taskOf(step: NewStep | undefined): Task | null {
+  if (step === undefined) return null;
+  const { url, method, headers, maxAttempts, timeout, retryDelays, noRetryOn } = step;
+  return { url, method, headers, maxAttempts, timeout, retryDelays, noRetryOn };
 }

@@ -17,7 +17,6 @@ export const EVENTS = [
   "fail",
   "interrupt",
   "release",
-  "hold",
   "approve",
   "reject",
   "cancel",

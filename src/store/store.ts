@@ -21,7 +21,10 @@ export interface Store {
   readonly maintenance: MaintenanceStore;
   /** Called after each commit with what changed in it, in order. Must not throw. The answer unsubscribes. */
   subscribe(listener: (changes: readonly Change[]) => void): () => void;
-  /** Null when promises of durability can be kept; else a sentence that says why not. */
+  /**
+   * Null when promises of durability can be kept; else a sentence that says why not. Meanwhile every command that
+   * writes, a claim included, rejects with `unavailable`. It passes by itself when the disk is sound again.
+   */
   trouble(): string | null;
   /** Waits for what is under way, checkpoints, and lets go of the file and its lock. */
   close(): Promise<void>;
@@ -327,8 +330,6 @@ export interface MaintenanceStore {
   /** Dispatch and cron are held since a restore, until a person says `errand resume`. */
   isHeld(): Promise<boolean>;
   hold(held: boolean): Promise<void>;
-  /** A consistent copy of everything acknowledged before the call, as one file. Never stops the loop. */
-  backup(file: string): Promise<void>;
 }
 
 export interface StoreFigures {

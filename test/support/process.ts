@@ -14,6 +14,9 @@ export interface ProcessOptions {
   /** The executable and its first arguments; the bundle under this Node by default. */
   readonly command?: readonly [file: string, ...args: string[]];
   readonly args?: readonly string[];
+  readonly cwd?: string;
+  /** In place of this process's environment. */
+  readonly onlyEnv?: Record<string, string>;
 }
 
 export interface TestProcess {
@@ -30,6 +33,8 @@ export interface TestProcess {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer<T>>;
+  /** Resolves when what was printed so far matches. */
+  printed(pattern: RegExp): Promise<void>;
   /** kill -9; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM; the exit code. */
@@ -43,8 +48,9 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
   const folder = options.folder ?? temporaryFolder();
   const [file, ...first] = options.command ?? [process.execPath, BUNDLE];
   const child = spawn(file, [...first, ...(options.args ?? [])], {
+    cwd: options.cwd,
     env: {
-      ...process.env,
+      ...(options.onlyEnv ?? process.env),
       ERRAND_DATA_DIR: folder,
       ERRAND_PORT: "0",
       ERRAND_LOG_FORMAT: "json",
@@ -67,6 +73,14 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
     folder,
     key,
     output: () => output,
+    printed: (pattern) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (pattern.test(output)) resolve();
+        };
+        child.stdout.on("data", look);
+        look();
+      }),
     async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
       const response = await fetch(url + path, {
         method,

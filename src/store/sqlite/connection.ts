@@ -3,18 +3,19 @@ import Database from "better-sqlite3";
 
 export type Connection = Database.Database;
 
-/** Milliseconds that a statement waits for a lock of another process (`errand accounts` beside a running service). */
-const BUSY_TIMEOUT_MS = 5_000;
+/**
+ * Milliseconds that a statement waits for a lock of another process. Beside a running service there is time; the service
+ * itself stands still meanwhile, and those who hold the lock (`errand accounts`, `errand resume`) do so for a moment.
+ */
+export const BUSY_TIMEOUT_MS = { service: 1_000, beside: 5_000 };
 const CACHE_KIB = 32 * 1024;
 
 /** `addon` is the compiled half of better-sqlite3: see native.ts. */
-export function connect(file: string, addon: string, readonly = false): Connection {
-  const db = new Database(file, { readonly, timeout: BUSY_TIMEOUT_MS, nativeBinding: addon });
-  if (!db.readonly) {
-    // Takes effect in a new file only: lets retention give space back in small steps.
-    db.pragma("auto_vacuum = INCREMENTAL");
-    db.pragma("journal_mode = WAL");
-  }
+export function connect(file: string, addon: string, busyTimeoutMs: number): Connection {
+  const db = new Database(file, { timeout: busyTimeoutMs, nativeBinding: addon });
+  // Takes effect in a new file only: lets retention give space back in small steps.
+  db.pragma("auto_vacuum = INCREMENTAL");
+  db.pragma("journal_mode = WAL");
   // Commits do not wait for the disk; durability.ts syncs the log before anything is acknowledged.
   db.pragma("synchronous = NORMAL");
   // Copying the log into the file is the work of checkpoint.ts, on a thread of its own.

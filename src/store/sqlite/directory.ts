@@ -123,12 +123,6 @@ export class Directory {
       return { id, queueId: row.queue, origin: row.origin };
     });
   }
-
-  /** A lane was removed: it has no job left. */
-  forgetLane(lane: Lane): void {
-    this.laneIds.delete(`${lane.queueId} ${lane.origin}`);
-    this.lanes.delete(lane.id);
-  }
 }
 
 function remember<K, V>(map: Map<K, V>, key: K, look: () => V): V {

@@ -6,6 +6,9 @@ import type { Clock } from "../../base/clock.ts";
  * SQLite appends commits to the `-wal` file (https://sqlite.org/walformat.html) and, with `synchronous = NORMAL`, syncs
  * it only before a checkpoint. A commit is durable as soon as an fdatasync of that file that began after it has ended.
  * At most one sync is under way; all commits made meanwhile share the next one, so that the group grows with the load.
+ *
+ * A failed sync is never made good by the next one: the kernel reports a lost page once and then takes it for clean
+ * (https://lwn.net/Articles/752063/). So every sync fails after that, until {@link mended}.
  */
 export class Durability {
   /** The log, open for as long as the store is. */
@@ -14,6 +17,7 @@ export class Durability {
   private following: Promise<void> | null = null;
   /** Called when no sync is under way any more. */
   onSynced: () => void = () => {};
+  private fault: Error | null = null;
   private readonly clock: Clock;
   private readonly onSync: (durationMs: number) => void;
 
@@ -36,10 +40,8 @@ export class Durability {
 
   /** Resolves when every commit made before the call is on the disk; rejects when the disk did not say so. */
   sync(): Promise<void> {
-    if (this.running === null) {
-      this.running = this.run();
-      return this.running;
-    }
+    if (this.fault !== null) return Promise.reject(this.fault);
+    if (this.running === null) return this.begin();
     // The sync under way may have begun before the caller's commit: only the next one covers it.
     this.following ??= this.running.then(
       () => this.follow(),
@@ -50,23 +52,35 @@ export class Durability {
 
   private follow(): Promise<void> {
     this.following = null;
-    this.running = this.run();
-    return this.running;
+    return this.begin();
   }
 
-  private run(): Promise<void> {
+  /** All that the log held is in the database file, and that was synced: what was lost of the log does not matter. */
+  mended(): void {
+    this.fault = null;
+  }
+
+  private begin(): Promise<void> {
+    if (this.fault !== null) {
+      this.ended();
+      return Promise.reject(this.fault);
+    }
     const startedMs = this.clock.monotonic();
-    return new Promise<void>((resolve, reject) => {
+    this.running = new Promise<void>((resolve, reject) => {
       fdatasync(this.fd, (error) => {
-        if (this.following === null) {
-          this.running = null;
-          this.onSynced();
-        }
+        this.fault = error;
+        if (this.following === null) this.ended();
         this.onSync(this.clock.monotonic() - startedMs);
         if (error === null) resolve();
         else reject(error);
       });
     });
+    return this.running;
+  }
+
+  private ended(): void {
+    this.running = null;
+    this.onSynced();
   }
 
   async close(): Promise<void> {

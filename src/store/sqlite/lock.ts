@@ -1,11 +1,11 @@
 /** One service per data folder: a lock that a kill -9 lets go of, since the kernel holds it and not a file's presence. */
 import { closeSync, openSync } from "node:fs";
+import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import type { Connection } from "./connection.ts";
+import { StoreFault } from "./fault.ts";
 
-export class LockedFault extends Error {}
-
-/** Takes the lock or throws a {@link LockedFault} at once. The answer lets it go. */
+/** Takes the lock or throws a {@link StoreFault} at once. The answer lets it go. */
 export function lockFolder(file: string, addon: string): () => void {
   closeSync(openSync(file, "a", 0o600));
   const db: Connection = new Database(file, { nativeBinding: addon, timeout: 0 });
@@ -16,7 +16,7 @@ export function lockFolder(file: string, addon: string): () => void {
   } catch (error) {
     db.close();
     if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) {
-      throw new LockedFault("another Errand is running on this data folder");
+      throw new StoreFault("locked", `another Errand is running on the data folder ${dirname(file)}`);
     }
     throw error;
   }

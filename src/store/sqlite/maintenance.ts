@@ -1,4 +1,4 @@
-/** Housekeeping in SQLite: expired approvals, retention, figures, copies. */
+/** Housekeeping in SQLite: expired approvals, retention, figures. */
 import { statSync } from "node:fs";
 import type { JobStatus } from "../../jobs/job.ts";
 import type { MaintenanceStore } from "../store.ts";
@@ -7,7 +7,6 @@ import type { Connection } from "./connection.ts";
 import { ANSWER_KEPT_MS } from "./once.ts";
 import type { JobReader } from "./read.ts";
 import type { JobRow, Rows } from "./rows.ts";
-import type { StoreThread } from "./thread.ts";
 import type { WriteTransition } from "./transition.ts";
 import type { Writer } from "./writer.ts";
 
@@ -18,7 +17,6 @@ interface Parts {
   readonly reader: JobReader;
   readonly transition: WriteTransition;
   readonly callback: WriteCallback;
-  readonly thread: StoreThread;
   readonly file: string;
 }
 
@@ -26,8 +24,9 @@ interface Parts {
 const STEP_ROWS = 200;
 /** Pages given back to the filesystem in one step. */
 const STEP_PAGES = 256;
+
 export function maintenanceCommands(parts: Parts): MaintenanceStore {
-  const { db, writer, rows, reader, transition, callback, thread, file } = parts;
+  const { db, writer, rows, reader, transition, callback, file } = parts;
   const sql = {
     expired: db.prepare<[number, number], JobRow>(
       "SELECT * FROM jobs WHERE status = 'awaiting_approval' AND due_at <= ? ORDER BY due_at LIMIT ?",
@@ -53,9 +52,6 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     ),
     schedules: db.prepare<[number, number], { seq: number }>(
       "SELECT seq FROM schedules WHERE seq > ? ORDER BY seq LIMIT ?",
-    ),
-    emptyLanes: db.prepare<[number], { id: number }>(
-      `SELECT id FROM lanes WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE lane = lanes.id) LIMIT ?`,
     ),
     freePages: db.prepare<[], { freelist_count: number }>("PRAGMA freelist_count"),
     counts: db.prepare<[], { name: string; status: JobStatus; count: number }>(
@@ -152,10 +148,6 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
 
     hold(held) {
       return writer.write(() => void sql.setFact.run("held", held ? "1" : "0"));
-    },
-
-    async backup(target) {
-      await thread.ask("vacuum_into", target);
     },
   };
 }

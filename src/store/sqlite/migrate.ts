@@ -1,28 +1,78 @@
 /** Brings a database file to the schema of this version: forward only, one transaction, after a copy of the file. */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
+import Database from "better-sqlite3";
 import type { Connection } from "./connection.ts";
+import { copyDatabase } from "./copy.ts";
+import { isDamage, StoreFault } from "./fault.ts";
 import { MIGRATIONS } from "./migrations.ts";
-
-export class SchemaFault extends Error {}
 
 interface LedgerRow {
   name: string;
   sha256: string;
 }
 
+type Migration = (typeof MIGRATIONS)[number];
+
 /**
- * Runs the migrations that the file does not have yet. Throws a {@link SchemaFault} with one sentence, and leaves the file
- * alone, when the file is of a newer version or its history is not ours. Foreign keys are off outside the transaction,
- * since SQLite ignores that switch inside one and a rebuilt table would take its children with it.
+ * The migrations that a file does not have yet. Throws a {@link StoreFault} when the file is damaged, not one of Errand's,
+ * of a newer version, or its history is not ours. Reads only: a file that is refused stays as it was, byte for byte.
  */
-export function migrate(db: Connection, copyTo: (name: string) => string, now: number): void {
-  const isNew = db.prepare("SELECT count(*) AS count FROM sqlite_master").pluck().get() === 0;
-  const ledger = isNew ? [] : readLedger(db);
-  checkHistory(ledger);
-  const missing = MIGRATIONS.slice(ledger.length);
-  if (missing.length === 0) return;
-  if (!isNew) copy(db, copyTo(`before-${missing[0]!.name}`));
+export function missingMigrations(file: string, addon: string): readonly Migration[] {
+  try {
+    const db: Connection = new Database(file, { readonly: true, nativeBinding: addon });
+    try {
+      return missingIn(db, file);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw new StoreFault(
+      "damaged",
+      `${file} is damaged or not an SQLite database (${error.message}); \`errand restore\` puts a backup in its place`,
+    );
+  }
+}
+
+function missingIn(db: Connection, file: string): readonly Migration[] {
+  const names = db.prepare<[], string>("SELECT name FROM sqlite_master").pluck().all();
+  if (names.length === 0) return MIGRATIONS;
+  if (!names.includes("migrations")) {
+    throw new StoreFault("refused", `${file} is an SQLite database, but not one of Errand's`);
+  }
+  const ledger = db.prepare<[], LedgerRow>("SELECT name, sha256 FROM migrations ORDER BY name").all();
+  ledger.forEach((row, i) => {
+    const ours = MIGRATIONS[i];
+    if (ours === undefined) {
+      throw new StoreFault(
+        "refused",
+        `${file} has the schema of a newer Errand (${row.name}); start that version or restore an older backup`,
+      );
+    }
+    if (ours.name !== row.name || sha256(ours.sql) !== row.sha256) {
+      throw new StoreFault(
+        "refused",
+        `the schema history of ${file} differs from this version at ${row.name}`,
+      );
+    }
+  });
+  return MIGRATIONS.slice(ledger.length);
+}
+
+/**
+ * Runs what is missing. `copyTo` names the copy that is made of a file with data in it. Foreign keys are off outside the
+ * transaction, since SQLite ignores that switch inside one and a rebuilt table would take its children with it.
+ */
+export function migrate(
+  db: Connection,
+  missing: readonly Migration[],
+  copyTo: (name: string) => string,
+  now: number,
+): void {
+  const [first] = missing;
+  if (first === undefined) return;
+  if (first !== MIGRATIONS[0]) copyOnce(db, copyTo(`before-${first.name}`));
 
   db.pragma("foreign_keys = OFF");
   try {
@@ -40,7 +90,7 @@ export function migrate(db: Connection, copyTo: (name: string) => string, now: n
     }
     const broken = db.pragma("foreign_key_check") as unknown[];
     if (broken.length > 0)
-      throw new SchemaFault(`the migration would leave ${broken.length} rows without their parent`);
+      throw new Error(`the migration would leave ${broken.length} rows without their parent`);
     db.exec("COMMIT");
   } catch (error) {
     if (db.inTransaction) db.exec("ROLLBACK");
@@ -50,30 +100,9 @@ export function migrate(db: Connection, copyTo: (name: string) => string, now: n
   }
 }
 
-function readLedger(db: Connection): LedgerRow[] {
-  const known = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get();
-  if (known === undefined) throw new SchemaFault("the file is an SQLite database, but not one of Errand's");
-  return db.prepare<[], LedgerRow>("SELECT name, sha256 FROM migrations ORDER BY name").all();
-}
-
-function checkHistory(ledger: readonly LedgerRow[]): void {
-  const newest = ledger.at(-1);
-  if (newest !== undefined && ledger.length > MIGRATIONS.length) {
-    throw new SchemaFault(
-      `the file has the schema of a newer Errand (${newest.name}); start that version or restore an older backup`,
-    );
-  }
-  ledger.forEach((row, i) => {
-    const ours = MIGRATIONS[i];
-    if (ours === undefined || ours.name !== row.name || sha256(ours.sql) !== row.sha256) {
-      throw new SchemaFault(`the file's schema history differs from this version at ${row.name}`);
-    }
-  });
-}
-
-/** A copy that can be put back by hand; one that is there already is from an attempt that did not end, and as good. */
-function copy(db: Connection, file: string): void {
-  if (!existsSync(file)) db.prepare("VACUUM INTO ?").run(file);
+/** A copy that can be put back by hand. One that is there already is from a start that did not get further. */
+function copyOnce(db: Connection, file: string): void {
+  if (!existsSync(file)) copyDatabase(db, file);
 }
 
 function sha256(text: string): string {

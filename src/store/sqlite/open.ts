@@ -1,6 +1,6 @@
 /** Opens the store on a data folder: lock, connection, schema, and the commands put together. */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Clock } from "../../base/clock.ts";
 import type { SecretBox } from "../../base/secret-box.ts";
@@ -9,19 +9,21 @@ import { accountCommands } from "./accounts.ts";
 import { callbackWriter } from "./callback.ts";
 import { Checkpointer } from "./checkpoint.ts";
 import { claimCommands } from "./claims.ts";
-import { connect } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type Connection, connect } from "./connection.ts";
 import { Directory } from "./directory.ts";
 import { Durability } from "./durability.ts";
+import { StoreFault } from "./fault.ts";
 import { jobInserter } from "./insert.ts";
 import { jobCommands } from "./jobs.ts";
 import { lockFolder } from "./lock.ts";
 import { maintenanceCommands } from "./maintenance.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, missingMigrations } from "./migrate.ts";
 import { loadAddon } from "./native.ts";
 import { onceWriter } from "./once.ts";
 import { QueueStarts } from "./queue-starts.ts";
 import { queueCommands } from "./queues.ts";
 import { JobReader } from "./read.ts";
+import { Recovery } from "./recovery.ts";
 import { Rows } from "./rows.ts";
 import { scheduleCommands } from "./schedules.ts";
 import { StoreThread } from "./thread.ts";
@@ -33,7 +35,7 @@ export interface StoreOptions {
   readonly folder: string;
   readonly box: SecretBox;
   readonly clock: Clock;
-  /** False for `errand accounts`, which works beside a running service: no lock is taken, no thread started. */
+  /** False for `errand accounts`, which works beside a running service: it takes no lock and leaves the log to the service. */
   readonly exclusive?: boolean;
   /** Told how long each sync of the log took, in milliseconds. */
   readonly onSync?: (durationMs: number) => void;
@@ -42,7 +44,7 @@ export interface StoreOptions {
 }
 
 export const DATABASE_FILE = "errand.db";
-const LOCK_FILE = "lock";
+export const LOCK_FILE = "lock";
 
 export function openStore({
   folder,
@@ -56,12 +58,14 @@ export function openStore({
   const file = join(folder, DATABASE_FILE);
   const addon = loadAddon(join(folder, "native"));
   const unlock = exclusive ? lockFolder(join(folder, LOCK_FILE), addon) : () => {};
+  let opened: Connection | null = null;
   try {
     // The file is made before SQLite does, so that it and its log are never readable by others.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
-    const db = connect(file, addon);
-    migrate(db, (name) => join(folder, `${name}.db`), clock.now());
+    const db = exclusive ? openAlone(file, addon, clock) : openBeside(file, addon, clock);
+    opened = db;
+    checkKey(db, box, folder);
 
     const orm = drizzle({ client: db });
     const directory = new Directory(db);
@@ -78,9 +82,10 @@ export function openStore({
     const transition = transitionWriter(db, directory, reader);
     const callback = callbackWriter(reader, insert);
     const thread = new StoreThread(file, addon);
-    const checkpointer = new Checkpointer(durability.fd, writer, thread, (error) =>
-      onFailure("checkpoint", error),
-    );
+    const recovery = new Recovery({ db, writer, durability, thread, clock, onFailure });
+    const checkpointer = exclusive
+      ? new Checkpointer(durability.fd, writer, thread, (error) => onFailure("checkpoint", error))
+      : null;
     const parts = {
       db,
       orm,
@@ -94,7 +99,6 @@ export function openStore({
       callback,
       starts,
       box,
-      thread,
       file,
     };
 
@@ -106,10 +110,11 @@ export function openStore({
       accounts: accountCommands(parts),
       maintenance: maintenanceCommands(parts),
       subscribe: (listener) => writer.subscribe(listener),
-      trouble: () => writer.trouble,
+      trouble: () => writer.trouble?.reason ?? null,
       async close() {
-        await writer.drain();
-        await checkpointer.close();
+        await writer.close();
+        await recovery.close();
+        await checkpointer?.close();
         await thread.close();
         await durability.close();
         db.close();
@@ -117,7 +122,44 @@ export function openStore({
       },
     };
   } catch (error) {
+    opened?.close();
     unlock();
     throw error;
+  }
+}
+
+/** With the lock held: nobody else has the file open, so its schema may change. */
+function openAlone(file: string, addon: string, clock: Clock): Connection {
+  const missing = missingMigrations(file, addon);
+  const db = connect(file, addon, BUSY_TIMEOUT_MS.service);
+  migrate(db, missing, (name) => join(dirname(file), `${name}.db`), clock.now());
+  return db;
+}
+
+/** Beside a service that may be running: its schema is left alone, and made only where there is no service. */
+function openBeside(file: string, addon: string, clock: Clock): Connection {
+  if (missingMigrations(file, addon).length === 0) return connect(file, addon, BUSY_TIMEOUT_MS.beside);
+  const unlock = lockFolder(join(dirname(file), LOCK_FILE), addon);
+  try {
+    return openAlone(file, addon, clock);
+  } finally {
+    unlock();
+  }
+}
+
+/** Secrets sealed with another key could never be opened: better said now than at each delivery. */
+function checkKey(db: Connection, box: SecretBox, folder: string): void {
+  const known = db.prepare<[], string>("SELECT value FROM facts WHERE name = 'key_check'").pluck().get();
+  if (known === undefined) {
+    db.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES ('key_check', ?)").run(box.seal("errand"));
+    return;
+  }
+  try {
+    box.open(known);
+  } catch {
+    throw new StoreFault(
+      "refused",
+      `the secrets in ${folder} were sealed with another secret key; start with the one they were made with (ERRAND_SECRET_KEY, or the file secret-key)`,
+    );
   }
 }

@@ -1,5 +1,6 @@
 /** Reading jobs: one with its bodies, pages of them, and their attempts. */
 import { setImmediate as turn } from "node:timers/promises";
+import type { Statement } from "better-sqlite3";
 import { Problem } from "../../base/errors.ts";
 import { RawJson } from "../../base/json.ts";
 import type { Tenant } from "../../base/tenant.ts";
@@ -182,16 +183,16 @@ export class JobReader {
     return { text: parts.join(" AND "), values, statuses };
   }
 
-  private readonly preparedBySql = new Map<string, ReturnType<Connection["prepare"]>>();
+  private readonly preparedBySql = new Map<string, Statement<unknown[], JobRow>>();
 
   /** Filters make a handful of different texts, each prepared once. */
   private prepared(sql: string) {
     let statement = this.preparedBySql.get(sql);
     if (statement === undefined) {
-      statement = this.db.prepare(sql);
+      statement = this.db.prepare<unknown[], JobRow>(sql);
       this.preparedBySql.set(sql, statement);
     }
-    return statement as unknown as { all(...values: unknown[]): JobRow[] };
+    return statement;
   }
 
   private callback(row: JobRow): Callback | null {

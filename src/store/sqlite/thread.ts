@@ -19,13 +19,13 @@ export class StoreThread {
   }
 
   /** The thread starts with the first task: an idle service does not need it. */
-  ask(task: Task, file?: string): Promise<WorkerReply> {
+  ask(task: Task): Promise<WorkerReply> {
     this.worker ??= this.start();
     const { worker } = this;
     const id = ++this.lastId;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      const request: WorkerRequest = file === undefined ? { id, task } : { id, task, file };
+      const request: WorkerRequest = { id, task };
       worker.postMessage(request);
     });
   }
@@ -47,8 +47,8 @@ export class StoreThread {
         : new Worker(new URL("./worker.ts", import.meta.url), this.options);
     worker.unref();
     worker.on("message", (reply: WorkerReply) => this.settle(reply));
-    worker.on("error", (error) => this.fail(error));
-    worker.on("exit", () => this.fail(new Error("the store's thread has ended")));
+    worker.on("error", (error) => this.fail(worker, error));
+    worker.on("exit", () => this.fail(worker, new Error("the store's thread has ended")));
     return worker;
   }
 
@@ -59,7 +59,9 @@ export class StoreThread {
     else asked?.reject(new Error(reply.error));
   }
 
-  private fail(error: unknown): void {
+  /** The next task starts another. */
+  private fail(worker: Worker, error: unknown): void {
+    if (this.worker !== worker) return;
     for (const asked of this.waiting.values())
       asked.reject(error instanceof Error ? error : new Error(String(error)));
     this.waiting.clear();

@@ -4,8 +4,7 @@ import Database from "better-sqlite3";
 
 export interface WorkerRequest {
   readonly id: number;
-  readonly task: "checkpoint" | "restart" | "vacuum_into" | "close";
-  readonly file?: string;
+  readonly task: "checkpoint" | "restart" | "close";
 }
 
 export interface WorkerReply {
@@ -40,9 +39,6 @@ function perform(request: WorkerRequest): { frames: number; copied: number } {
       return checkpoint("PASSIVE");
     case "restart":
       return checkpoint("TRUNCATE");
-    case "vacuum_into":
-      db.prepare("VACUUM INTO ?").run(request.file);
-      return { frames: 0, copied: 0 };
     case "close":
       db.close();
       return { frames: 0, copied: 0 };

@@ -24,7 +24,18 @@ interface Entry {
 }
 
 /** Errors of SQLite that say that the disk, not the command, is at fault (https://sqlite.org/rescode.html). */
-const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CORRUPT|CANTOPEN|NOTADB|BUSY|PROTOCOL)/;
+const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
+/** The file itself is wrong: writing on would make it worse, and no later try can mend it. */
+const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
+/** Another process holds the writer's lock for longer than a statement waits: nothing is wrong with the disk. */
+const HELD_ELSEWHERE = /^SQLITE_(BUSY|PROTOCOL)/;
+
+/** Why the disk cannot be relied on. */
+export interface Trouble {
+  readonly reason: string;
+  /** False for a damaged file, which stays so until a person acts. */
+  readonly canPass: boolean;
+}
 
 export class Writer {
   private entries: Entry[] = [];
@@ -38,9 +49,12 @@ export class Writer {
     "begin" | "commit" | "rollback" | "count" | "use",
     { run(...values: unknown[]): unknown }
   >;
-  private troubled: string | null = null;
-  /** Called after each commit. */
+  private troubled: Trouble | null = null;
+  private closed = false;
+  /** Called after each commit. Must not throw. */
   onCommit: () => void = () => {};
+  /** Called when trouble begins. */
+  onTrouble: (trouble: Trouble) => void = () => {};
 
   constructor(db: Connection, durability: Durability, onRollback: () => void) {
     this.db = db;
@@ -70,6 +84,7 @@ export class Writer {
    * the whole batch back, and each command runs again in a transaction of its own: it must be able to run twice.
    */
   write<T>(command: Command<T>, durable = true): Promise<T> {
+    if (this.closed) return Promise.reject(unavailable());
     return new Promise<T>((resolve, reject) => {
       this.entries.push({ command, durable, resolve: resolve as (value: unknown) => void, reject });
       // While a sync is under way, commands that have to be durable gather: only the next sync covers them anyway, and
@@ -83,18 +98,17 @@ export class Writer {
     return () => this.listeners.delete(listener);
   }
 
-  /** Why the disk cannot be relied on, or null. */
-  get trouble(): string | null {
+  /**
+   * Why the disk cannot be relied on, or null. Until it can be again every command is refused: after a failed sync the
+   * kernel has forgotten which pages it lost, so that a later sync which succeeds proves nothing about them.
+   */
+  get trouble(): Trouble | null {
     return this.troubled;
   }
 
-  /** The disk is sound again, as far as an attempt to use it can tell. */
+  /** All that was committed is on the disk, and the disk takes writes again. */
   recovered(): void {
     this.troubled = null;
-  }
-
-  failed(reason: string): void {
-    this.troubled = reason;
   }
 
   /** Holds new transactions while `work` runs: what needs the writer's lock then never makes the loop wait for it. */
@@ -111,8 +125,9 @@ export class Writer {
     }
   }
 
-  /** Resolves when nothing is waiting to be written. */
-  async drain(): Promise<void> {
+  /** Refuses commands from now on; resolves when nothing is waiting to be written. */
+  async close(): Promise<void> {
+    this.closed = true;
     while (this.entries.length > 0 || this.scheduled) await new Promise((resolve) => setImmediate(resolve));
   }
 
@@ -127,20 +142,30 @@ export class Writer {
     if (this.paused !== null) return;
     const batch = this.entries;
     this.entries = [];
-    try {
-      this.finish(batch, this.transact(batch));
-    } catch (error) {
-      if (batch.length === 1) batch[0]!.reject(this.judge(error));
-      else for (const entry of batch) this.alone(entry);
-    }
+    if (this.refusesAll(batch) || this.commit(batch)) return;
+    for (const entry of batch) if (!this.refusesAll([entry])) this.commit([entry]);
   }
 
-  private alone(entry: Entry): void {
+  /** Trouble may have begun while they waited. */
+  private refusesAll(batch: readonly Entry[]): boolean {
+    if (this.troubled === null) return false;
+    for (const entry of batch) entry.reject(unavailable());
+    return true;
+  }
+
+  /** False, with nobody told, when the batch failed by the fault of one of several commands. */
+  private commit(batch: readonly Entry[]): boolean {
+    let done: ReturnType<Writer["transact"]>;
     try {
-      this.finish([entry], this.transact([entry]));
+      done = this.transact(batch);
     } catch (error) {
-      entry.reject(this.judge(error));
+      const judged = this.judge(error);
+      if (judged === error && batch.length > 1) return false;
+      for (const entry of batch) entry.reject(judged);
+      return true;
     }
+    this.finish(batch, done);
+    return true;
   }
 
   private transact(batch: readonly Entry[]): { results: unknown[]; changes: Change[] } {
@@ -219,15 +244,25 @@ export class Writer {
   private judge(error: unknown): unknown {
     if (error instanceof Problem || !(error instanceof Error) || !("code" in error)) return error;
     const code = String(error.code);
-    if (code.startsWith("SQLITE_") && !DISK_FAULTS.test(code)) return error;
-    this.failed(`the database cannot be written: ${error.message} (${code})`);
-    return new Problem(
-      "unavailable",
-      "The store cannot promise durability at the moment. Nothing was acknowledged; try again later.",
-      {
-        headers: { "Retry-After": "5" },
-        cause: error,
-      },
-    );
+    if (HELD_ELSEWHERE.test(code)) return unavailable(error);
+    const isDamage = DAMAGE.test(code);
+    // What is not SQLite's comes from the sync of the log.
+    if (code.startsWith("SQLITE_") && !isDamage && !DISK_FAULTS.test(code)) return error;
+    if (this.troubled === null) {
+      const what = isDamage
+        ? "the database file is damaged; `errand doctor` tells more"
+        : "the disk does not take writes";
+      this.troubled = { reason: `${what}: ${error.message} (${code})`, canPass: !isDamage };
+      this.onTrouble(this.troubled);
+    }
+    return unavailable(error);
   }
+}
+
+function unavailable(cause?: unknown): Problem {
+  return new Problem(
+    "unavailable",
+    "The store cannot promise durability at the moment. Nothing was acknowledged; try again later.",
+    { headers: { "Retry-After": "5" }, cause },
+  );
 }

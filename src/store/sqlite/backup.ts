@@ -1,0 +1,115 @@
+/** `errand backup`, `errand restore`, `errand resume`: on the data folder itself, beside a service or without one. */
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import Database from "better-sqlite3";
+import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
+import { copyDatabase } from "./copy.ts";
+import { syncFolder } from "./durability.ts";
+import { isDamage, StoreFault } from "./fault.ts";
+import { lockFolder } from "./lock.ts";
+import { missingMigrations } from "./migrate.ts";
+import { loadAddon } from "./native.ts";
+import { DATABASE_FILE, LOCK_FILE } from "./open.ts";
+
+/** Where a restore leaves what it replaces. */
+const REPLACED_FILE = "before-restore.db";
+
+/**
+ * Copies the data of a folder into a new file, while a service runs on it or not. Inside is every job that was
+ * acknowledged before the call. Answers the size in bytes. What is sealed in it opens only with the secret key.
+ */
+export function backup(folder: string, target: string): number {
+  const file = databaseOf(folder);
+  if (existsSync(target)) throw new StoreFault("refused", `${target} is there already; name a new file`);
+  if (!existsSync(dirname(resolve(target))))
+    throw new StoreFault("refused", `there is no folder ${dirname(target)}`);
+  withConnection(file, { readonly: true }, (db) => copyDatabase(db, resolve(target)));
+  return statSync(target).size;
+}
+
+/**
+ * Puts a backup in the place of a folder's data. Nothing is sent after that until {@link resume}, so that what was done
+ * since the backup is not done twice unasked. What was there is kept beside it. Refused while a service runs there.
+ */
+export function restore(folder: string, source: string): void {
+  if (!existsSync(source)) throw new StoreFault("refused", `there is no file ${source}`);
+  const addon = loadAddon(join(folder, "native"));
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const unlock = lockFolder(join(folder, LOCK_FILE), addon);
+  try {
+    missingMigrations(source, addon);
+    const file = join(folder, DATABASE_FILE);
+    const fresh = `${file}.restoring`;
+    withConnection(source, { readonly: true }, (db) => {
+      refuseUnlessWhole(db, source);
+      copyDatabase(db, fresh);
+    });
+    withConnection(fresh, {}, (db) => setHeld(db, true));
+    replace(file, fresh, join(folder, REPLACED_FILE));
+  } finally {
+    unlock();
+  }
+}
+
+/** Lets a restored folder's service send again; a running one notices within about a second. False when it was not held. */
+export function resume(folder: string): boolean {
+  const file = databaseOf(folder);
+  missingMigrations(file, loadAddon(join(folder, "native")));
+  return withConnection(file, {}, (db) => setHeld(db, false));
+}
+
+/** Runs `work` on a connection that syncs by itself and leaves the log to the service. */
+function withConnection<T>(file: string, options: { readonly?: true }, work: (db: Connection) => T): T {
+  const addon = loadAddon(join(dirname(file), "native"));
+  const db: Connection = new Database(file, {
+    ...options,
+    fileMustExist: true,
+    nativeBinding: addon,
+    timeout: BUSY_TIMEOUT_MS.beside,
+  });
+  try {
+    db.pragma("synchronous = FULL");
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+function databaseOf(folder: string): string {
+  const file = join(folder, DATABASE_FILE);
+  if (!existsSync(file)) throw new StoreFault("refused", `there is no Errand data in ${folder}`);
+  return file;
+}
+
+function refuseUnlessWhole(db: Connection, source: string): void {
+  const faults = faultsOf(db);
+  if (faults.length > 0) throw new StoreFault("damaged", `${source} is damaged: ${faults[0]}`);
+}
+
+/** What `PRAGMA integrity_check` finds wrong; empty for a file that is whole. */
+export function faultsOf(db: Connection): readonly string[] {
+  try {
+    const lines = db.prepare<[], string>("PRAGMA integrity_check").pluck().all();
+    return lines.filter((line) => line !== "ok").flatMap((line) => line.split("\n"));
+  } catch (error) {
+    if (isDamage(error)) return [error.message];
+    throw error;
+  }
+}
+
+function setHeld(db: Connection, held: boolean): boolean {
+  const before = db.prepare<[], string>("SELECT value FROM facts WHERE name = 'held'").pluck().get() === "1";
+  if (before !== held)
+    db.prepare("INSERT OR REPLACE INTO facts (name, value) VALUES ('held', ?)").run(held ? "1" : "0");
+  return before;
+}
+
+/** A log goes with the file it belongs to: beside another one, SQLite would take it for that one's. */
+function replace(file: string, fresh: string, replaced: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(replaced + suffix, { force: true });
+  if (existsSync(file)) linkSync(file, replaced);
+  if (existsSync(`${file}-wal`)) renameSync(`${file}-wal`, `${replaced}-wal`);
+  rmSync(`${file}-shm`, { force: true });
+  renameSync(fresh, file);
+  syncFolder(dirname(file));
+}

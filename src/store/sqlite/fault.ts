@@ -1,0 +1,19 @@
+/** Why a data folder cannot be used, as one sentence for the person who asked for it. */
+
+/** locked: another process works on it. damaged: the file is not whole. refused: sound, but not for this program or key. */
+export type FaultKind = "locked" | "damaged" | "refused";
+
+export class StoreFault extends Error {
+  readonly kind: FaultKind;
+
+  constructor(kind: FaultKind, message: string) {
+    super(message);
+    this.name = "StoreFault";
+    this.kind = kind;
+  }
+}
+
+/** SQLite's word that a file is not whole, or not a database at all (https://sqlite.org/rescode.html). */
+export function isDamage(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && /^SQLITE_(CORRUPT|NOTADB)/.test(String(error.code));
+}

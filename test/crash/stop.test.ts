@@ -1,0 +1,119 @@
+/** SIGTERM drains and exits 0; a second one stops at once; a second service on the folder is refused. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { temporaryFolder } from "../support/app.ts";
+import { startProcess } from "../support/process.ts";
+import { gate, startTarget } from "../support/target.ts";
+
+async function held(t: TestContext) {
+  const { wait, open } = gate();
+  const target = await startTarget((_, count) => (count === 1 ? { wait } : {}));
+  t.after(async () => {
+    open();
+    await target.close();
+  });
+  return { target, open };
+}
+
+describe("SIGTERM", () => {
+  test("waits for what is under way, stores it, and exits 0", async (t) => {
+    const folder = temporaryFolder();
+    const { target, open } = await held(t);
+    const service = await startProcess({ folder });
+    t.after(() => service.cleanUp());
+    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url });
+    await target.request(1);
+    const stopped = service.stop();
+    await service.printed(/"msg":"stopping/);
+    open();
+    assert.equal(await stopped, 0);
+
+    const again = await startProcess({ folder });
+    t.after(() => again.cleanUp());
+    const { body } = await again.call("GET", `/v1/jobs/${job.id}`);
+    assert.deepEqual([body.status, body.attempts], ["completed", 1]);
+    assert.equal(target.received.length, 1);
+  });
+
+  test("puts back what takes longer than the shutdown timeout, and exits 0", async (t) => {
+    const folder = temporaryFolder();
+    const { target } = await held(t);
+    const service = await startProcess({ folder, env: { ERRAND_SHUTDOWN_TIMEOUT: "1s" } });
+    t.after(() => service.cleanUp());
+    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url, max_attempts: 1 });
+    await target.request(1);
+    assert.equal(await service.stop(), 0);
+
+    const again = await startProcess({ folder });
+    t.after(() => again.cleanUp());
+    const { body } = await again.call("GET", `/v1/jobs/${job.id}?wait=30s`);
+    assert.deepEqual([body.status, body.attempts], ["completed", 2]);
+  });
+
+  test("twice stops at once, and the next start sends again", async (t) => {
+    const folder = temporaryFolder();
+    const { target } = await held(t);
+    const service = await startProcess({ folder });
+    t.after(() => service.cleanUp());
+    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url });
+    await target.request(1);
+    const stopped = service.stop();
+    await service.printed(/"msg":"stopping/);
+    assert.notEqual(await service.stop(), 0);
+    await stopped;
+
+    const again = await startProcess({ folder });
+    t.after(() => again.cleanUp());
+    assert.equal((await again.call("GET", `/v1/jobs/${job.id}?wait=30s`)).body.status, "completed");
+  });
+});
+
+describe("the data folder", () => {
+  test("takes one service; a second is refused with one line, and the first is not harmed", async (t) => {
+    const service = await startProcess();
+    t.after(() => service.cleanUp());
+    const before = readFileSync(join(service.folder, "test-key"), "utf8");
+    await assert.rejects(startProcess({ folder: service.folder }), (error: Error) => {
+      assert.match(
+        error.message,
+        /ended with 1 .*\n.*errand: another Errand is running on the data folder .*\n$/,
+      );
+      return true;
+    });
+    assert.equal((await service.call("GET", "/v1/jobs")).status, 200);
+    assert.equal(readFileSync(join(service.folder, "test-key"), "utf8"), before);
+  });
+
+  test("is free again after a kill -9", async (t) => {
+    const first = await startProcess();
+    t.after(() => first.cleanUp());
+    await first.kill();
+    const second = await startProcess({ folder: first.folder });
+    t.after(() => second.cleanUp());
+    assert.equal((await second.call("GET", "/v1/jobs")).status, 200);
+  });
+});
+
+test("a start that fails says why in one line and exits", async (t) => {
+  const folder = temporaryFolder();
+  const first = await startProcess({ folder });
+  t.after(() => first.cleanUp());
+  await first.stop();
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../dist/errand.cjs")], {
+    env: {
+      ...process.env,
+      ERRAND_DATA_DIR: folder,
+      ERRAND_PORT: "0",
+      ERRAND_SECRET_KEY: "another secret key that is long enough",
+    },
+  });
+  let printed = "";
+  child.stderr.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+  const [code] = await once(child, "close");
+  assert.equal(code, 1);
+  assert.match(printed, /^errand: the secrets in .* were sealed with another secret key.*\n$/);
+});

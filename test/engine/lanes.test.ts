@@ -1,0 +1,200 @@
+/** Lanes: gates are never exceeded, no lane is forgotten, and nobody is in another's way. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import * as fc from "fast-check";
+import { type Grant, Lanes } from "../../src/engine/lanes.ts";
+import type { Lane } from "../../src/store/store.ts";
+
+const lane = (id: number, queueId: number, origin: string): Lane => ({ id, queueId, origin });
+
+/** The jobs behind the lanes, as a store would have them: due times by lane, and what is under way. */
+class Backlog {
+  readonly due = new Map<number, number[]>();
+  readonly active: Lane[] = [];
+
+  add(one: Lane, at: number): void {
+    this.due.set(
+      one.id,
+      [...(this.due.get(one.id) ?? []), at].toSorted((a, b) => a - b),
+    );
+  }
+
+  claim({ lane: one, limit }: Grant, now: number): { count: number; next: number | null } {
+    const jobs = this.due.get(one.id) ?? [];
+    const count = Math.min(limit, jobs.filter((at) => at <= now).length);
+    this.due.set(one.id, jobs.slice(count));
+    for (let i = 0; i < count; i++) this.active.push(one);
+    return { count, next: jobs[count] ?? null };
+  }
+
+  get size(): number {
+    return [...this.due.values()].reduce((sum, jobs) => sum + jobs.length, 0);
+  }
+}
+
+const LANES = [0, 1, 2, 3, 4, 5].map((id) => lane(id, id % 3, `http://o${id % 4}`));
+const action = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant("add" as const),
+      which: fc.nat(5),
+      in: fc.nat(30),
+      many: fc.integer({ min: 1, max: 6 }),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("finish" as const), which: fc.nat(50) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("pass" as const), ms: fc.nat(20) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("limit" as const),
+      queue: fc.nat(2),
+      to: fc.constantFrom(0, 1, 3, null),
+    }),
+  },
+  // A note or an end while a claim is under way.
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("overlap" as const), which: fc.nat(5), finish: fc.nat(50) }),
+  },
+);
+
+test("whatever happens, no gate is exceeded and every job gets its turn", () => {
+  let claimed = 0;
+  fc.assert(
+    fc.property(
+      fc.record({ total: fc.integer({ min: 1, max: 12 }), perOrigin: fc.integer({ min: 1, max: 5 }) }),
+      fc.array(action, { minLength: 5, maxLength: 80, size: "max" }),
+      (limits, actions) => {
+        const lanes = new Lanes(limits);
+        const backlog = new Backlog();
+        const queueLimits = new Map<number, number>();
+        let now = 1_000;
+
+        const check = () => {
+          assert.ok(backlog.active.length <= limits.total, "total");
+          assert.equal(lanes.inFlight, backlog.active.length);
+          for (const origin of new Set(LANES.map((one) => one.origin))) {
+            const here = backlog.active.filter((one) => one.origin === origin).length;
+            assert.ok(here <= limits.perOrigin, "origin");
+          }
+        };
+        /** What the dispatcher does as long as it is due at once. `during` happens between a grant and its claim. */
+        const run = (during = () => {}) => {
+          for (let round = 0; ; round++) {
+            assert.ok(round < 1_000, "comes to rest");
+            const before = backlog.active.length;
+            const grants = lanes.take(now);
+            if (round === 0) during();
+            for (const grant of grants) {
+              const queue = backlog.active.filter((one) => one.queueId === grant.lane.queueId).length;
+              const { count, next } = backlog.claim(grant, now);
+              claimed += count;
+              const limit = queueLimits.get(grant.lane.queueId) ?? Infinity;
+              assert.ok(count === 0 || queue + count <= limit, "queue");
+              lanes.claimed(grant, count, next, now);
+            }
+            if (backlog.active.length > before) check();
+            const wakeAt = lanes.wakeAt(now);
+            if (wakeAt === null || wakeAt > now) return;
+          }
+        };
+        const finish = (which: number) => {
+          if (backlog.active.length === 0) return;
+          const [ended] = backlog.active.splice(which % backlog.active.length, 1);
+          lanes.finished(ended!);
+        };
+        const add = (which: number, at: number) => {
+          backlog.add(LANES[which]!, at);
+          lanes.note(LANES[which]!, at);
+        };
+
+        for (const one of actions) {
+          if (one.kind === "add") for (let i = 0; i < one.many; i++) add(one.which, now + one.in);
+          else if (one.kind === "finish") finish(one.which);
+          else if (one.kind === "pass") now += one.ms;
+          else if (one.kind === "limit") {
+            queueLimits.set(one.queue, one.to ?? Infinity);
+            lanes.setQueueLimits({
+              id: one.queue,
+              concurrency: one.to === 0 ? null : one.to,
+              paused: one.to === 0,
+            });
+          }
+          if (one.kind === "overlap") {
+            run(() => {
+              add(one.which, now);
+              finish(one.finish);
+            });
+          } else run();
+          check();
+        }
+
+        // The limits go, and time passes: everything has to come, woken by nothing but wakeAt and ends of attempts.
+        for (const id of [0, 1, 2]) lanes.setQueueLimits({ id, concurrency: null, paused: false });
+        queueLimits.clear();
+        for (let i = 0; backlog.size > 0 || backlog.active.length > 0; i++) {
+          assert.ok(i < 10_000, "nothing is forgotten");
+          run();
+          check();
+          if (backlog.active.length > 0) finish(0);
+          else {
+            const wakeAt = lanes.wakeAt(now);
+            assert.ok(backlog.size === 0 || wakeAt !== null, "a lane was forgotten");
+            now = Math.max(now, wakeAt ?? now);
+          }
+        }
+        assert.deepEqual(lanes.depth, { lanes: 0, parked: 0, ready: 0 });
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+  assert.ok(claimed > 10_000, `jobs were claimed: ${claimed}`);
+});
+
+describe("shares", () => {
+  /** Grants until nothing more is granted; each lane has as many jobs as it may claim. */
+  function fill(lanes: Lanes, now = 0): Map<string, number> {
+    const taken = new Map<string, number>();
+    for (let grants = lanes.take(now); grants.length > 0; grants = lanes.take(now)) {
+      for (const grant of grants) {
+        taken.set(grant.lane.origin, (taken.get(grant.lane.origin) ?? 0) + grant.limit);
+        lanes.claimed(grant, grant.limit, now, now);
+      }
+    }
+    return taken;
+  }
+
+  test("origins that hang leave places for the others", () => {
+    const lanes = new Lanes({ total: 512, perOrigin: 64 });
+    for (let i = 0; i < 50; i++) lanes.note(lane(i, 0, `http://dead${i}`), 0);
+    fill(lanes);
+    assert.ok(lanes.inFlight < 512, `${lanes.inFlight} places are taken`);
+    lanes.note(lane(99, 0, "http://healthy"), 0);
+    assert.ok((fill(lanes).get("http://healthy") ?? 0) >= 1);
+  });
+
+  test("a lane that was held to its share goes on when others have ended, though none of its own has", () => {
+    const lanes = new Lanes({ total: 8, perOrigin: 4 });
+    const [a, b, c] = [lane(1, 0, "http://a"), lane(2, 0, "http://b"), lane(3, 0, "http://c")];
+    lanes.note(a, 0);
+    for (const grant of lanes.take(0)) lanes.claimed(grant, grant.limit, null, 0);
+    lanes.note(b, 0);
+    lanes.note(c, 0);
+    const taken = fill(lanes);
+    assert.deepEqual([taken.get("http://b"), taken.get("http://c")], [1, 1]);
+    // Everything of a ends; b's and c's one attempt each goes on and on.
+    assert.equal(lanes.inFlight, 6);
+    for (let i = 0; i < 4; i++) lanes.finished(a);
+    assert.equal(lanes.inFlight, 2);
+    assert.ok((fill(lanes).get("http://b") ?? 0) > 0, "b got more");
+  });
+
+  test("lanes of one origin in two queues share its limit", () => {
+    const lanes = new Lanes({ total: 100, perOrigin: 4 });
+    lanes.note(lane(1, 1, "http://a"), 0);
+    lanes.note(lane(2, 2, "http://a"), 0);
+    assert.deepEqual([...fill(lanes)], [["http://a", 4]]);
+  });
+});

@@ -1,0 +1,289 @@
+/** What any store has to keep of its promises to the engine: run against an adapter by sqlite.test.ts. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { cancel, interrupt, reject, settle } from "../../src/jobs/lifecycle.ts";
+import type { Outcome } from "../../src/jobs/outcome.ts";
+import type { Change, Claim, Store } from "../../src/store/store.ts";
+import { failure, newJob, newPipeline, newStep, response, TENANT } from "../support/factories.ts";
+import { enqueue } from "./conformance-jobs.ts";
+
+const NOW = Date.parse("2026-01-05T00:00:00Z");
+
+/** Claims what is due in every lane. */
+export async function claimAll(store: Store, now: number, limit = 100): Promise<readonly Claim[]> {
+  const lanes = await store.engine.lanes();
+  const results = await store.engine.claimDue(
+    lanes.map(({ lane }) => ({ lane, limit })),
+    now,
+  );
+  return results.flatMap(({ claims }) => claims);
+}
+
+export function outcomeOf(claim: Claim, outcome: Outcome, now: number) {
+  const { pipeline, job } = claim;
+  return settle(job, pipeline?.step.name ?? null, pipeline?.next ?? null, outcome, now);
+}
+
+export function engineConformance(open: () => Promise<Store>): void {
+  describe("claim", () => {
+    test("takes what is due, first due first, up to the limit, and tells what is next", async () => {
+      const store = await open();
+      const url = "http://127.0.0.1:9/";
+      const [late, early, future] = await enqueue(
+        store,
+        newJob(NOW, { url, runAt: NOW + 20 }),
+        newJob(NOW, { url, runAt: NOW + 10 }),
+        newJob(NOW, { url, runAt: NOW + 99 }),
+      );
+      const { lane, dueAt } = (await store.engine.lanes())[0]!;
+      assert.equal(dueAt, NOW + 10);
+      assert.equal(lane.origin, "http://127.0.0.1:9");
+      const claim = async (limit: number, now: number) =>
+        (await store.engine.claimDue([{ lane, limit }], now))[0]!;
+
+      assert.deepEqual(await claim(5, NOW), { claims: [], nextDueAt: NOW + 10, heldUntil: null });
+      const first = await claim(1, NOW + 50);
+      assert.deepEqual([first.claims.map(({ job }) => job.id), first.nextDueAt], [[early!.id], NOW + 20]);
+      const second = await claim(5, NOW + 50);
+      assert.deepEqual([second.claims.map(({ job }) => job.id), second.nextDueAt], [[late!.id], NOW + 99]);
+      assert.deepEqual(
+        (await claim(5, NOW + 99)).claims.map(({ job }) => job.id),
+        [future!.id],
+      );
+      assert.deepEqual(await claim(5, NOW + 99), { claims: [], nextDueAt: null, heldUntil: null });
+
+      const { job, payload } = first.claims[0]!;
+      assert.deepEqual([job.status, job.attempts, job.startedAt], ["active", 1, NOW + 50]);
+      assert.equal(payload?.text, `{"n":1.0}`);
+      const {
+        payload: _payload,
+        response: _response,
+        steps: _steps,
+        ...stored
+      } = (await store.jobs.get(TENANT, job.id))!;
+      assert.deepEqual(stored, job);
+    });
+
+    test("leaves alone what is cancelled or waits for approval", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW), newJob(NOW, { requiresApproval: true }));
+      await store.jobs.change(TENANT, job!.id, (found) => cancel(found, NOW));
+      assert.deepEqual(await claimAll(store, NOW), []);
+      assert.deepEqual(await store.engine.lanes(), []);
+    });
+
+    test("no two claims at once get the same job", async () => {
+      const store = await open();
+      await enqueue(store, ...Array.from({ length: 20 }, () => newJob(NOW)));
+      const rounds = await Promise.all(Array.from({ length: 5 }, () => claimAll(store, NOW, 5)));
+      const ids = rounds.flat().map(({ job }) => job.id);
+      assert.equal(ids.length, 20);
+      assert.equal(new Set(ids).size, 20);
+    });
+
+    test("never more than the queue's rate limit in any one period", async () => {
+      const store = await open();
+      await store.queues.configure(TENANT, "default", { rateLimit: { limit: 3, period: "10s" } }, NOW);
+      await enqueue(store, ...Array.from({ length: 8 }, () => newJob(NOW)));
+      const { lane } = (await store.engine.lanes())[0]!;
+      const claim = async (now: number) => {
+        const { claims, heldUntil } = (await store.engine.claimDue([{ lane, limit: 2 }], now))[0]!;
+        return [claims.length, heldUntil];
+      };
+      assert.deepEqual(await claim(NOW), [2, null]);
+      assert.deepEqual(await claim(NOW + 4_000), [1, NOW + 10_000]);
+      assert.deepEqual(await claim(NOW + 9_999), [0, NOW + 10_000]);
+      assert.deepEqual((await claim(NOW + 10_000))[0], 2);
+      assert.deepEqual(await claim(NOW + 10_000), [0, NOW + 14_000]);
+    });
+  });
+
+  describe("settle", () => {
+    test("stores the outcome, the attempt and the response", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW));
+      const [claim] = await claimAll(store, NOW);
+      const outcome = response(201, { "content-type": "text/plain" }, "hello");
+      assert.equal(await store.engine.settle(claim!, outcomeOf(claim!, outcome, NOW + 9)), true);
+      const stored = await store.jobs.get(TENANT, job!.id);
+      assert.deepEqual(
+        [stored?.status, stored?.responseCode, stored?.finishedAt, stored?.durationMs],
+        ["completed", 201, NOW + 9, 5],
+      );
+      assert.equal(Buffer.from(stored!.response!.body).toString(), "hello");
+      const attempts = await store.jobs.attempts(TENANT, job!.id);
+      assert.equal(attempts?.length, 1);
+      assert.deepEqual(
+        [attempts?.[0]?.number, attempts?.[0]?.startedAt, attempts?.[0]?.response?.code],
+        [1, NOW, 201],
+      );
+    });
+
+    test("the fence: a late or repeated outcome changes nothing", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW));
+      const [first] = await claimAll(store, NOW);
+      assert.equal(await store.engine.settle(first!, outcomeOf(first!, failure(), NOW)), true);
+      const [second] = await claimAll(store, NOW + 60_000);
+      const before = await store.jobs.get(TENANT, job!.id);
+      // The first attempt's outcome comes once more, while the second is under way.
+      assert.equal(await store.engine.settle(first!, outcomeOf(first!, response(200), NOW)), false);
+      assert.deepEqual(await store.jobs.get(TENANT, job!.id), before);
+      const both = await Promise.all([
+        store.engine.settle(second!, outcomeOf(second!, response(200), NOW)),
+        store.engine.settle(second!, outcomeOf(second!, response(500), NOW)),
+      ]);
+      assert.deepEqual(both, [true, false]);
+      assert.equal((await store.jobs.get(TENANT, job!.id))?.status, "completed");
+      assert.equal((await store.jobs.attempts(TENANT, job!.id))?.length, 2);
+    });
+
+    test("a pipeline moves to its next step, in that origin's lane, with what came before", async () => {
+      const store = await open();
+      const steps = [newStep("a"), newStep("b", { url: "http://127.0.0.2:9/b", requiresApproval: false })];
+      const [job] = await enqueue(store, newPipeline(NOW, steps));
+      const [first] = await claimAll(store, NOW);
+      assert.equal(first?.pipeline?.next?.name, "b");
+      await store.engine.settle(first, outcomeOf(first, response(200, {}, "one"), NOW));
+      // The fence holds between steps too: the counts start again at 1.
+      const [second] = await claimAll(store, NOW);
+      assert.deepEqual(
+        [second?.job.step, second?.job.attempts, second?.lane.origin],
+        [1, 1, "http://127.0.0.2:9"],
+      );
+      assert.equal(await store.engine.settle(first, outcomeOf(first, response(200), NOW)), false);
+      assert.equal(Buffer.from(second!.pipeline!.results.get("a")!.body).toString(), "one");
+      await store.engine.settle(second!, outcomeOf(second!, response(200, {}, "two"), NOW));
+      const ended = await store.jobs.get(TENANT, job!.id);
+      assert.equal(ended?.status, "completed");
+      assert.deepEqual(
+        ended?.steps.map(({ attempts, response: answer }) => [
+          attempts,
+          Buffer.from(answer!.body).toString(),
+        ]),
+        [
+          [1, "one"],
+          [1, "two"],
+        ],
+      );
+    });
+
+    test("the end of a job with callback_url makes a job that tells it, and that nobody lists", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW, { callbackUrl: "http://127.0.0.3:9/done" }));
+      const [claim] = await claimAll(store, NOW);
+      await store.engine.settle(claim!, outcomeOf(claim!, response(200), NOW));
+      const [callback] = await claimAll(store, NOW);
+      assert.equal(callback?.callbackOf, job!.id);
+      assert.match(callback?.payload?.text ?? "", /"type":"job.completed"/);
+      assert.equal((await store.jobs.list(TENANT, {}, { limit: 9, cursor: null })).items.length, 1);
+      assert.equal(await store.jobs.get(TENANT, callback.job.id), null);
+      assert.equal((await store.jobs.get(TENANT, job!.id))?.callback?.status, "pending");
+      await store.engine.settle(callback, outcomeOf(callback, response(200), NOW));
+      assert.equal((await store.jobs.get(TENANT, job!.id))?.callback?.status, "delivered");
+      assert.deepEqual(await store.queues.usage(TENANT, "2026-01"), [
+        { day: "2026-01-05", jobs: 1, deliveries: 1 },
+      ]);
+    });
+  });
+
+  test("recover settles every attempt that was left active, of every tenant", async () => {
+    const store = await open();
+    await enqueue(store, ...Array.from({ length: 1_200 }, () => newJob(NOW)));
+    await store.jobs.enqueue({ ...TENANT, mode: "live" }, [newJob(NOW)], NOW, null);
+    const claims = await claimAll(store, NOW, 2_000);
+    assert.equal(claims.length, 1_201);
+    const rule: Parameters<Store["engine"]["recover"]>[0] = (job, step) => interrupt(job, step, NOW + 5);
+    assert.equal(await store.engine.recover(rule), 1_201);
+    assert.equal(await store.engine.recover(rule), 0);
+    const job = await store.jobs.get(TENANT, claims[0]!.job.id);
+    assert.deepEqual(
+      [job?.status, job?.deaths, job?.spent, job?.attempts, job?.dueAt],
+      ["pending", 1, 0, 1, NOW + 5],
+    );
+    assert.equal(await store.engine.settle(claims[0]!, outcomeOf(claims[0]!, response(200), NOW)), false);
+  });
+
+  describe("changes", () => {
+    test("are told after the commit, in order, and lanes are told when something is due", async () => {
+      const store = await open();
+      const heard: Change[] = [];
+      const stop = store.subscribe((changes) => heard.push(...changes));
+      const [job] = await enqueue(store, newJob(NOW, { runAt: NOW + 5 }));
+      const [claim] = await claimAll(store, NOW + 5);
+      await store.engine.settle(claim!, outcomeOf(claim!, failure(), NOW + 9));
+      await store.jobs.change(TENANT, job!.id, (found) => cancel(found, NOW));
+      assert.deepEqual(
+        heard.filter(({ kind }) => kind === "job").map((change: any) => [change.previous, change.status]),
+        [
+          [null, "pending"],
+          ["pending", "active"],
+          ["active", "pending"],
+          ["pending", "cancelled"],
+        ],
+      );
+      assert.deepEqual(
+        heard.filter(({ kind }) => kind === "lane").map((change: any) => change.dueAt),
+        [NOW + 5, NOW + 20_009],
+      );
+      stop();
+      await enqueue(store, newJob(NOW));
+      assert.equal(heard.length, 6);
+    });
+
+    test("nothing is told of a command that failed", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW));
+      const heard: Change[] = [];
+      store.subscribe((changes) => heard.push(...changes));
+      await assert.rejects(enqueue(store, newJob(NOW), { ...newJob(NOW), id: job!.id }));
+      assert.deepEqual(heard, []);
+    });
+  });
+
+  describe("housekeeping", () => {
+    test("approvals that ran out are decided by the rule, and the next one is told", async () => {
+      const store = await open();
+      const [soon] = await enqueue(
+        store,
+        newJob(NOW, { requiresApproval: true, approvalTimeout: "1m" }),
+        newJob(NOW, { requiresApproval: true, approvalTimeout: "1h" }),
+        newJob(NOW, { requiresApproval: true }),
+      );
+      const expire = (now: number) =>
+        store.maintenance.expireApprovals(now, (job) => reject(job, "system", null, now));
+      assert.equal(await expire(NOW), NOW + 60_000);
+      assert.equal(await expire(NOW + 60_000), NOW + 3_600_000);
+      const job = await store.jobs.get(TENANT, soon!.id);
+      assert.deepEqual([job?.status, job?.rejectedBy], ["cancelled", "system"]);
+      assert.equal(await expire(NOW + 3_600_000), null);
+    });
+
+    test("retention removes what ended before the limit, and nothing else", async () => {
+      const store = await open();
+      const jobs = await enqueue(store, ...Array.from({ length: 450 }, () => newJob(NOW)));
+      const claims = await claimAll(store, NOW, 1_000);
+      for (const [i, claim] of claims.entries()) {
+        const endedAt = i < 300 ? NOW + 1_000 : NOW + 9_000;
+        await store.engine.settle(claim, outcomeOf(claim, response(200, {}, "x"), endedAt));
+      }
+      const [open1] = await enqueue(store, newJob(NOW));
+      let rounds = 0;
+      while (await store.maintenance.prune(NOW + 5_000, NOW)) assert.ok(++rounds < 50, "comes to an end");
+      const page = await store.jobs.list(TENANT, {}, { limit: 1_000, cursor: null });
+      assert.equal(page.items.length, 151);
+      assert.ok(page.items.some(({ id }) => id === open1!.id));
+      assert.equal(await store.jobs.get(TENANT, jobs[0]!.id), null);
+      assert.equal((await store.queues.get(TENANT, "default", NOW))?.counts.completed, 150);
+    });
+
+    test("held is remembered", async () => {
+      const store = await open();
+      assert.equal(await store.maintenance.isHeld(), false);
+      await store.maintenance.hold(true);
+      assert.equal(await store.maintenance.isHeld(), true);
+      await store.maintenance.hold(false);
+      assert.equal(await store.maintenance.isHeld(), false);
+    });
+  });
+}

@@ -1,0 +1,145 @@
+/** Acknowledged means on the disk; a failed sync is never acknowledged, nor made good by a later one. */
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { Problem } from "../../src/base/errors.ts";
+import { connect } from "../../src/store/sqlite/connection.ts";
+import { loadAddon } from "../../src/store/sqlite/native.ts";
+import { settle, VirtualClock } from "../support/clock.ts";
+import { ioError, type TestDisk, takeDisk } from "../support/disk.ts";
+import { newJob, response, TENANT } from "../support/factories.ts";
+import { openTestStore, type TestStore } from "../support/store.ts";
+import { gate } from "../support/target.ts";
+import { claimAll, outcomeOf } from "./conformance-engine.ts";
+
+describe("durability", () => {
+  let disk: TestDisk;
+  let clock: VirtualClock;
+  let opened: TestStore;
+  const failures: string[] = [];
+
+  beforeEach(async () => {
+    disk = takeDisk();
+    clock = new VirtualClock();
+    failures.length = 0;
+    opened = await openTestStore({
+      clock,
+      onFailure: (what, error) => failures.push(`${what}: ${String(error)}`),
+    });
+    disk.syncs = 0;
+  });
+  afterEach(async () => {
+    disk.failWith = null;
+    await opened.close();
+    disk.restore();
+  });
+
+  const enqueue = () => opened.store.jobs.enqueue(TENANT, [newJob(clock.now())], clock.now(), null);
+  const count = async () =>
+    (await opened.store.jobs.list(TENANT, {}, { limit: 100, cursor: null })).items.length;
+  const isUnavailable = (error: unknown) =>
+    error instanceof Problem && error.code === "unavailable" && error.headers["Retry-After"] === "5";
+  /** Lets time pass until the store has no trouble left; the second thread answers in real time. */
+  async function recovered(): Promise<void> {
+    for (let i = 0; i < 500 && opened.store.trouble() !== null; i++) {
+      await clock.advance("1s");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.equal(opened.store.trouble(), null);
+  }
+
+  test("an answer waits for a sync that began after its commit; those meanwhile share the next one", async () => {
+    const { wait, open } = gate();
+    disk.wait = wait;
+    const done: number[] = [];
+    const first = enqueue().then(() => done.push(1));
+    await settle();
+    const others = [2, 3, 4].map((n) => enqueue().then(() => done.push(n)));
+    await settle();
+    assert.equal(await count(), 1, "the others gather for the next sync");
+    assert.deepEqual([done, disk.syncs], [[], 1]);
+    open();
+    await Promise.all([first, ...others]);
+    assert.equal(disk.syncs, 2);
+  });
+
+  test("claims and outcomes wait for no sync", async () => {
+    await enqueue();
+    disk.wait = gate().wait;
+    disk.syncs = 0;
+    const [claim] = await claimAll(opened.store, clock.now());
+    assert.equal(
+      await opened.store.engine.settle(claim!, outcomeOf(claim!, response(200), clock.now())),
+      true,
+    );
+    assert.equal(disk.syncs, 0);
+    disk.wait = null;
+  });
+
+  test("a failed sync fails all who waited for it, and those who came meanwhile, though their own would succeed", async () => {
+    const { wait, open } = gate();
+    disk.wait = wait;
+    disk.failWith = ioError();
+    const first = enqueue();
+    await settle();
+    const second = enqueue();
+    await settle();
+    disk.failWith = null;
+    disk.wait = null;
+    open();
+    const results = await Promise.allSettled([first, second]);
+    for (const result of results) assert.ok(result.status === "rejected" && isUnavailable(result.reason));
+    assert.equal(disk.syncs, 1, "no sync came after the failed one");
+  });
+
+  test("in trouble every write is refused before it is made, claims too, and reads go on", async () => {
+    await enqueue();
+    disk.failWith = ioError();
+    await assert.rejects(enqueue(), isUnavailable);
+    assert.match(opened.store.trouble() ?? "", /EIO/);
+    assert.equal(failures.length, 1);
+    disk.failWith = null;
+    await assert.rejects(enqueue(), isUnavailable);
+    await assert.rejects(claimAll(opened.store, clock.now()), isUnavailable);
+    await assert.rejects(opened.store.maintenance.hold(true), isUnavailable);
+    assert.equal(await count(), 2, "reads go on; the refused ones were not written");
+  });
+
+  test("trouble passes when everything is in the file and a write of its own got through", async () => {
+    disk.failWith = ioError();
+    await assert.rejects(enqueue(), isUnavailable);
+    disk.syncs = 0;
+    for (let i = 0; i < 500 && disk.syncs < 2; i++) {
+      await clock.advance("1s");
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.ok(disk.syncs >= 2, "it was tried");
+    assert.notEqual(opened.store.trouble(), null, "the disk still fails");
+    disk.failWith = null;
+    await recovered();
+    await enqueue();
+    // The one whose sync had failed was never acknowledged; that it is there is no harm.
+    assert.equal(await count(), 2);
+    assert.equal(failures.length, 1, "said once");
+  });
+
+  test("a batch in trouble is refused as a whole, and a lock held elsewhere is no trouble", async () => {
+    const file = `${opened.folder}/errand.db`;
+    const other = connect(file, loadAddon(`${opened.folder}/native`), 0);
+    other.exec("BEGIN IMMEDIATE");
+    const results = await Promise.allSettled([enqueue(), enqueue(), enqueue()]);
+    for (const result of results) assert.ok(result.status === "rejected" && isUnavailable(result.reason));
+    assert.equal(opened.store.trouble(), null);
+    other.exec("ROLLBACK");
+    other.close();
+    await enqueue();
+    assert.equal(await count(), 1);
+  });
+
+  test("what was acknowledged is there after the store was closed and opened again", async () => {
+    await enqueue();
+    await opened.store.close();
+    await assert.rejects(enqueue(), isUnavailable);
+    opened = await openTestStore({ clock, folder: opened.folder });
+    assert.equal(await count(), 1);
+  });
+});
