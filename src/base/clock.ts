@@ -10,7 +10,7 @@ export interface Clock {
 }
 
 /** The longest delay that Node's timers take; a longer one would fire at once. */
-export const MAX_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -20,7 +20,7 @@ export class DiagnosisFault extends Error {
   }
 }
 
-export function exitCodeOf(error: unknown): number {
+function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof UsageFault || error instanceof ConfigFault) return EXIT.usage;
   if (error instanceof KeyFault) return EXIT.key;
@@ -59,7 +59,7 @@ function lineOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function problemLine({ code, detail, request_id: requestId, errors = [] }: ProblemDocument): string {
+function problemLine({ code, detail, request_id: requestId, errors = [] }: ProblemDocument): string {
   const said = errors.length > 1 ? `${errors.map(faultLine).join("; ")}.` : detail;
   return `${said} (${[code, requestId].filter(Boolean).join(", ")})`;
 }

@@ -17,7 +17,7 @@ import { UsageFault } from "./output.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** `max_attempts` → `max-attempts`. */
-export function kebab(name: string): string {
+function kebab(name: string): string {
   return name.replaceAll("_", "-");
 }
 

@@ -267,7 +267,7 @@ export function retry(job: Job, step: Step | null, now: number): Changes {
 }
 
 /** Whether the current step (or the plain job) must not run before a person said so. */
-export function needsApproval(
+function needsApproval(
   job: Pick<Job, "step" | "requiresApproval" | "approvedAt">,
   step: Step | null,
 ): boolean {

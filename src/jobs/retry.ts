@@ -3,8 +3,8 @@ import { durationMs } from "../base/duration.ts";
 import type { RetryRules } from "./job.ts";
 import type { Headers, Outcome } from "./outcome.ts";
 
-export const BACKOFF_BASE_MS = 10_000;
-export const BACKOFF_MAX_MS = 3_600_000;
+const BACKOFF_BASE_MS = 10_000;
+const BACKOFF_MAX_MS = 3_600_000;
 
 /** Statuses whose `Retry-After` is heard (RFC 9110 §15.6.4, RFC 6585 §4). */
 const HEARS_RETRY_AFTER = new Set([429, 503]);

@@ -41,8 +41,11 @@ function invalid(faults: readonly Fault[]): Problem {
   return new Problem(code, `${sentence(first)}${more}`, { errors });
 }
 
+/** The fault as one sentence: most details go on where the field's name ends, those of a cron expression are whole. */
 function sentence({ pointer, detail }: InvalidField): string {
-  return pointer === "" ? `The request ${detail}.` : `${pointer.slice(1).replaceAll("/", ".")} ${detail}.`;
+  const name = pointer === "" ? "The request" : pointer.slice(1).replaceAll("/", ".");
+  const text = /^[A-Z]/.test(detail) ? `${name}: ${detail}` : `${name} ${detail}`;
+  return text.endsWith(".") ? text : `${text}.`;
 }
 
 function faultOf(issue: v.BaseIssue<unknown>): Fault {

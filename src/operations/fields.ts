@@ -30,7 +30,7 @@ export function duration(minMs: number, maxMs: number, range: string) {
 
 export const delay = duration(0, days(365), "up to 365d");
 export const timeout = duration(1_000, 15 * 60_000, "from 1s to 15m");
-export const retryDelay = duration(0, days(365), "up to 365d");
+const retryDelay = duration(0, days(365), "up to 365d");
 export const dedupeWindow = duration(1_000, days(30), "from 1s to 30d");
 export const approvalTimeout = duration(1_000, days(365), "from 1s to 365d");
 export const ratePeriod = duration(1_000, days(30), "from 1s to 30d");
@@ -161,8 +161,13 @@ export const noRetryOn = v.pipe(
   v.array(
     v.union(
       [
-        v.pipe(v.number(), v.integer(), v.minValue(100), v.maxValue(599)),
-        v.pipe(v.string(), v.regex(/^[1-5]xx$/)),
+        v.pipe(
+          v.number(),
+          v.integer(MESSAGE_STATUS),
+          v.minValue(100, MESSAGE_STATUS),
+          v.maxValue(599, MESSAGE_STATUS),
+        ),
+        v.pipe(v.string(), v.regex(/^[1-5]xx$/, MESSAGE_STATUS)),
       ],
       MESSAGE_STATUS,
     ),

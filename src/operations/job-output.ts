@@ -43,7 +43,7 @@ const rules = {
 
 const method = v.picklist(METHODS);
 
-export const step = titled(
+const step = titled(
   "Step",
   v.object({
     name: v.string(),
