@@ -50,9 +50,7 @@ async function serve(c: HonoContext<HttpEnv>, operation: Operation, services: Se
     principal,
     idempotencyKey: operation.creates === true ? idempotencyKeyOf(c) : null,
     // Asking for it makes a whole Request of the one that Hono has, so it is left to those who wait.
-    get signal() {
-      return c.req.raw.signal;
-    },
+    signal: () => c.req.raw.signal,
   });
   if (done instanceof Stream) return stream(c, done, services);
   return respond(done.answer, done.replayed ? { "Idempotency-Replayed": "true" } : {});

@@ -12,7 +12,7 @@ export interface Call {
   /** `Idempotency-Key`, checked with {@link isIdempotencyKey}. It counts for operations that create. */
   readonly idempotencyKey: string | null;
   /** Aborted when the caller is gone or the service stops. */
-  readonly signal: AbortSignal;
+  readonly signal: () => AbortSignal;
 }
 
 export interface Answered {
@@ -41,10 +41,7 @@ export async function callOperation(
     ...services,
     principal,
     idempotency,
-    // Made by the door when it is asked for, which only waiting does.
-    get signal() {
-      return call.signal;
-    },
+    signal: call.signal,
   };
   const output = await operation.run(context, input);
   if (output instanceof Stream) return output;

@@ -34,7 +34,7 @@ async function waitForEnd(context: Context, id: string, waitMs: number): Promise
   let stopWaiting = () => {};
   const ended = new Promise<void>((resolve) => {
     const stops = [feed.onEnd(id, resolve), clock.timer(waitMs, resolve)];
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    signal().addEventListener("abort", () => resolve(), { once: true });
     stopWaiting = () => stops.forEach((stop) => stop());
   });
   try {

@@ -22,7 +22,7 @@ export interface Context extends Services {
   readonly principal: Principal;
   readonly idempotency: Idempotency | null;
   /** Aborted when the caller is gone or the service stops. */
-  readonly signal: AbortSignal;
+  readonly signal: () => AbortSignal;
 }
 
 /** `Idempotency-Key` of one call. `answer` is what the door would say to this output. */

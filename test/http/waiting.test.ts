@@ -86,7 +86,7 @@ test("ten thousand who wait read the job twice each and never in between", async
     clock,
     feed: new Feed(store),
     principal,
-    signal: new AbortController().signal,
+    signal: () => new AbortController().signal,
   } as unknown as Context;
 
   const waits = Array.from({ length: 10_000 }, () => operation.run(context, { id: job.id, wait: "60s" }));
