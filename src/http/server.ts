@@ -157,10 +157,11 @@ export function listen(
     },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
-  server.on("request", (_, outgoing) => {
-    // A kept-alive connection would hold the close up until it times out: each goes with its last answer.
-    outgoing.once("close", () => closing && setImmediate(() => server.closeIdleConnections()));
-  });
+  // A kept-alive connection would hold the close up until it times out: each goes with its last answer.
+  const onAnswered = () => {
+    if (closing) setImmediate(() => server.closeIdleConnections());
+  };
+  server.on("request", (_, outgoing) => outgoing.once("close", onAnswered));
   server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
   answerMalformed(server, clock);
   return new Promise((resolve, reject) => {

@@ -6,10 +6,12 @@ import { firstState } from "./lifecycle.ts";
 export function createdJob(tenant: Tenant, job: NewJob, now: number): JobDetail {
   const task = job.target === null ? taskOf(job.steps[0]) : { ...job.target, ...job.rules };
   if (task === null) throw new Error(`job ${job.id} has neither a target nor a step`);
+  const { status, dueAt } = firstState(job, now);
   return {
     id: job.id,
     tenant,
-    ...firstState(job, now),
+    status,
+    dueAt,
     queue: job.queue,
     tags: job.tags,
     target: job.target,

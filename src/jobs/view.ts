@@ -49,12 +49,9 @@ export function viewListedJob(job: Job, scopes: readonly Scope[]) {
     approval_note: job.approvalNote,
     callback_url: job.callbackUrl,
     callback: job.callback === null ? null : viewCallback(job.callback),
-    ...(job.scheduleId === null
-      ? {}
-      : {
-          schedule_id: job.scheduleId,
-          scheduled_for: job.scheduledFor === null ? null : formatTime(job.scheduledFor),
-        }),
+    // Undefined is left out of the JSON. Spreading an object in here instead would cost every enqueue dearly.
+    schedule_id: job.scheduleId ?? undefined,
+    scheduled_for: job.scheduleId === null ? undefined : time(job.scheduledFor),
     mode: job.tenant.mode,
     actions: actionsOn(job.status).filter((action) => scopes.includes(ACTION_SCOPES[action])),
   };
@@ -62,11 +59,15 @@ export function viewListedJob(job: Job, scopes: readonly Scope[]) {
 
 /** A job with its bodies. */
 export function viewJob(job: JobDetail, scopes: readonly Scope[], deduplicated = false) {
+  const response = viewResponse(job.response);
   return {
     ...viewListedJob(job, scopes),
     payload: job.payload,
     headers: job.target === null ? {} : maskHeaders(job.target.headers),
-    ...viewResponse(job.response),
+    response_headers: response.response_headers,
+    response_body: response.response_body,
+    response_body_encoding: response.response_body_encoding,
+    response_truncated: response.response_truncated,
     deduplicated,
     steps: job.steps.length === 0 ? null : job.steps.map((step, i) => viewStep(job, step, i)),
   };
@@ -135,24 +136,27 @@ function retriesRemaining(job: Job): number {
 
 /** `response_*` of a job or an attempt: a JSON value where the target sent JSON, else text, else base64. */
 function viewResponse(response: StoredResponse | null) {
-  if (response === null) return { response_headers: null, response_body: null, response_truncated: false };
+  if (response === null) return NO_RESPONSE;
+  const text = utf8Text(response.body, response.truncated);
   return {
     response_headers: maskHeaders(response.headers),
-    ...viewBody(response),
+    response_body: text === null ? Buffer.from(response.body).toString("base64") : viewText(response, text),
+    response_body_encoding: text === null ? ("base64" as const) : undefined,
     response_truncated: response.truncated,
   };
 }
 
-function viewBody(response: StoredResponse): { response_body: unknown; response_body_encoding?: "base64" } {
-  const { body } = response;
-  if (body.length === 0) return { response_body: null };
-  const text = utf8Text(body, response.truncated);
-  if (text === null)
-    return { response_body: Buffer.from(body).toString("base64"), response_body_encoding: "base64" };
-  const type = response.headers["content-type"] ?? "";
-  if (!response.truncated && /[/+]json\b/i.test(type) && isJson(text))
-    return { response_body: new RawJson(text) };
-  return { response_body: text };
+const NO_RESPONSE = {
+  response_headers: null,
+  response_body: null,
+  response_body_encoding: undefined,
+  response_truncated: false,
+};
+
+function viewText({ headers, truncated }: StoredResponse, text: string): RawJson | string | null {
+  if (text === "") return null;
+  const isJsonType = /[/+]json\b/i.test(headers["content-type"] ?? "");
+  return isJsonType && !truncated && isJson(text) ? new RawJson(text) : text;
 }
 
 export function maskHeaders(headers: Headers): Record<string, string> {

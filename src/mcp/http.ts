@@ -62,7 +62,12 @@ export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHost
     const signal = AbortSignal.any([call.signal, c.req.raw.signal]);
     try {
       requireScope(principal, operation.scope);
-      const done = await callOperation(operation, input, { services, principal, idempotencyKey, signal: () => signal });
+      const done = await callOperation(operation, input, {
+        services,
+        principal,
+        idempotencyKey,
+        signal: () => signal,
+      });
       if (done instanceof Stream) throw new Error(`${operation.name} has no end, and can be no tool`);
       return done.answer;
     } catch (error) {
