@@ -32,18 +32,18 @@ export class VirtualClock implements Clock {
     return () => this.sleepers.delete(sleeper);
   }
 
-  /** Lets time pass, a sleeper at a time; after each, all work that it started has its turn. */
-  async advance(duration: string | number): Promise<void> {
+  /** Lets time pass, a sleeper at a time; after each, all work that it started has its turn: `rest` waits for it. */
+  async advance(duration: string | number, rest: () => Promise<void> = settle): Promise<void> {
     const end = this.elapsed + (typeof duration === "number" ? duration : durationMs(duration));
-    await settle();
+    await rest();
     for (let next = this.first(end); next !== null; next = this.first(end)) {
       this.pass(next.at - this.elapsed);
       this.sleepers.delete(next);
       next.wake();
-      await settle();
+      await rest();
     }
     this.pass(end - this.elapsed);
-    await settle();
+    await rest();
   }
 
   /** The wall clock is set to another time, or the machine was suspended: no timer notices. */

@@ -29,7 +29,9 @@ import { getRawAsset, isSea } from "node:sea";
  * it (read-only, noexec), private folders elsewhere are tried. Throws one error that names every place.
  */
 export function loadAddon(nativeFolder: string): string {
-  return isSea() ? loadFromAsset(nativeFolder) : load(installedAddon());
+  if (isSea()) return loadFromAsset(nativeFolder);
+  installed ??= load(installedAddon());
+  return installed;
 }
 
 function loadFromAsset(nativeFolder: string): string {
@@ -87,6 +89,9 @@ function writeOnce(folder: string, name: string, content: Uint8Array): string {
   }
   return file;
 }
+
+/** Looking for it takes milliseconds, so it is remembered. */
+let installed: string | null = null;
 
 /** The addon of the installed package: one compiled on this machine if there is one, else the matching prebuild. */
 function installedAddon(): string {
