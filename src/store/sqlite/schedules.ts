@@ -20,10 +20,26 @@ const REMOVED_AT_ONCE = 2_000;
 export function scheduleCommands(parts: Parts): ScheduleStore {
   const { db, orm, writer, directory, once } = parts;
   const rows = new ScheduleRows(directory, parts.rows);
-  const removeLines = db.prepare(
-    `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
-       (SELECT schedule, scheduled_for FROM occurrences WHERE schedule = ? LIMIT ${REMOVED_AT_ONCE})`,
-  );
+  const ledger = {
+    /** The newest line that can go beforehand: those after it are few enough to go with the schedule. */
+    newestToRemove: db
+      .prepare<[number], number>(
+        `SELECT scheduled_for FROM occurrences WHERE schedule = ? ORDER BY scheduled_for DESC LIMIT 1 OFFSET ${REMOVED_AT_ONCE}`,
+      )
+      .pluck(),
+    remove: db.prepare<[number, number]>(
+      `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
+         (SELECT schedule, scheduled_for FROM occurrences WHERE schedule = ? AND scheduled_for <= ?
+          ORDER BY scheduled_for LIMIT ${REMOVED_AT_ONCE})`,
+    ),
+  };
+
+  async function removeLines(seq: number, upTo: number): Promise<void> {
+    for (;;) {
+      const removed = await writer.write(() => ledger.remove.run(seq, upTo).changes, false);
+      if (removed < REMOVED_AT_ONCE) return;
+    }
+  }
 
   const find = (tenantId: number, id: string) =>
     orm
@@ -129,11 +145,10 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
       const tenantId = directory.existingTenantId(tenant);
       const seq = find(tenantId, id)?.seq;
       if (seq === undefined) return false;
-      // The ledger goes first and in parts: a long one in one transaction would hold everything else up.
-      for (;;) {
-        const removed = await writer.write(() => removeLines.run(seq).changes, false);
-        if (removed < REMOVED_AT_ONCE) break;
-      }
+      // A long ledger goes beforehand and in parts, since one transaction would hold everything else up. Its newest lines
+      // go with the schedule: if it stays, because of a crash or a full disk, they prove which due times made their job.
+      const upTo = ledger.newestToRemove.get(seq);
+      if (upTo !== undefined) await removeLines(seq, upTo);
       return writer.write((transaction) => {
         const row = find(tenantId, id);
         if (row === undefined) return false;
