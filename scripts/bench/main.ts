@@ -3,24 +3,35 @@
  * Each figure is the median of three rounds in which the baseline and Errand take turns.
  */
 import { setTimeout as pause } from "node:timers/promises";
+import { housekeeping, slow_sync, stored } from "./amounts.ts";
 import { load, median, percentile } from "./load.ts";
+import { paced, payload } from "./paced.ts";
+import { say } from "./say.ts";
 import { KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
+import { hanging, origins } from "./targets.ts";
 
 const ROUNDS = 3;
-const payload = { text: "x".repeat(489) };
 const later = JSON.stringify({ url: "http://127.0.0.1:9/", payload, delay: "1h" });
 
-const BENCHMARKS: Record<string, () => Promise<void>> = { enqueue, end_to_end, latency, read, memory, start };
+const BENCHMARKS: Record<string, () => Promise<void>> = {
+  enqueue,
+  end_to_end,
+  latency,
+  read,
+  memory,
+  start,
+  hanging,
+  origins,
+  stored,
+  housekeeping,
+  slow_sync,
+};
 
 const chosen = process.argv.slice(2);
 for (const [name, run] of Object.entries(BENCHMARKS)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   process.stdout.write(`\n${name}\n`);
   await run();
-}
-
-function say(what: string, value: string, target = ""): void {
-  process.stdout.write(`  ${what.padEnd(44)} ${value.padStart(16)}  ${target}\n`);
 }
 
 /** Durable enqueues a second at 64 connections, against a bare route with the same validation. */
@@ -105,26 +116,7 @@ async function latency(): Promise<void> {
     ["idle, one at a time", 20],
     ["100 jobs a second", 10],
   ] as const) {
-    await fetch(`${target.url}/reset`);
-    const sent = new Map<string, number>();
-    const posts: Promise<unknown>[] = [];
-    for (let n = 0; n < 500; n++) {
-      sent.set(String(n), performance.timeOrigin + performance.now());
-      posts.push(
-        load({
-          url: `${errand.url}/v1/jobs`,
-          key: KEY,
-          count: 1,
-          connections: 1,
-          body: () => JSON.stringify({ url: `${target.url}/${n}`, payload }),
-        }),
-      );
-      await pause(everyMs);
-    }
-    await Promise.all(posts);
-    await fetch(`${target.url}/until/500`);
-    const arrivals = (await (await fetch(`${target.url}/arrivals`)).json()) as [string, number][];
-    const waits = arrivals.map(([n, at]) => at - (sent.get(n) ?? 0)).toSorted((a, b) => a - b);
+    const waits = await paced(errand, target, { count: 500, everyMs, rootOf: () => target.url });
     say(`${what}: median`, `${percentile(waits, 0.5).toFixed(1)} ms`, "under 5 ms, goal 3 ms");
     say(`${what}: p99`, `${percentile(waits, 0.99).toFixed(1)} ms`, "goal 15 ms");
   }

@@ -36,7 +36,8 @@ function tell(): void {
   waiting = waiting.filter(({ atLeast }) => atLeast > count);
 }
 
-server.listen(0, "127.0.0.1", () => {
+// On every address of 127.0.0.0/8, each an origin of its own.
+server.listen(0, "0.0.0.0", () => {
   process.stdout.write(`{"port":${(server.address() as AddressInfo).port}}\n`);
 });
 process.on("SIGTERM", () => process.exit(0));
