@@ -35,6 +35,8 @@ export interface TestProcess {
   ): Promise<Answer<T>>;
   /** Resolves when what was printed so far matches. */
   printed(pattern: RegExp): Promise<void>;
+  /** Resolves when the process is gone, for whatever reason. */
+  readonly gone: Promise<unknown>;
   /** kill -9; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM; the exit code. */
@@ -72,6 +74,7 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
     pid: child.pid ?? 0,
     folder,
     key,
+    gone,
     output: () => output,
     printed: (pattern) =>
       new Promise((resolve) => {
