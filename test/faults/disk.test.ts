@@ -83,8 +83,7 @@ async function outlives(t: TestContext, fault: Fault, { fillsSlowly = false, fol
 describe("a disk that fails under load", () => {
   test("syncs that fail", (t) => outlives(t, failingCalls(SYNCS, "error=EIO")));
   test("writes that fail", (t) => outlives(t, failingCalls(WRITES, "error=EIO")));
-  test("a disk that became read-only", (t) =>
-    outlives(t, failingCalls(`${SYNCS},${WRITES}`, "error=EROFS")));
+  test("a disk that became read-only", (t) => outlives(t, failingCalls(`${SYNCS},${WRITES}`, "error=EROFS")));
 
   test("a full disk", async (t) => {
     const disk = mountSmallDisk(DISK_BYTES);

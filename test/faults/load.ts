@@ -22,12 +22,12 @@ export function startLoad(
   const acknowledged: string[] = [];
   const statuses = new Map<number, number>();
   const waiters = new Set<{ count: number; resolve: () => void }>();
-  let stopped = false;
+  const stopping = new AbortController();
   const wake = (isOver: boolean) => {
     for (const waiter of waiters) if (isOver || acknowledged.length >= waiter.count) waiter.resolve();
   };
   const client = async () => {
-    while (!stopped) {
+    while (!stopping.signal.aborted) {
       const answer = await service.call("POST", "/v1/jobs", fields()).catch(() => null);
       if (answer === null) return;
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
@@ -43,10 +43,10 @@ export function startLoad(
     reached: (count) =>
       new Promise((resolve) => {
         waiters.add({ count, resolve });
-        wake(stopped);
+        wake(stopping.signal.aborted);
       }),
     async stop() {
-      stopped = true;
+      stopping.abort();
       await all;
     },
   };

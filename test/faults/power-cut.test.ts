@@ -75,7 +75,11 @@ async function replay({ atMost = Number.POSITIVE_INFINITY, deaf = false } = {}):
   const look = async (why: string) => {
     if (result.states >= atMost) return;
     result.states += 1;
-    const fault = await inspect(disk, acknowledged, result.states % 2 === 0 ? NOTHING_UNSYNCED : randomTear(random));
+    const fault = await inspect(
+      disk,
+      acknowledged,
+      result.states % 2 === 0 ? NOTHING_UNSYNCED : randomTear(random),
+    );
     if (fault !== null) result.broken.push(`state ${result.states}, ${why}: ${fault}`);
   };
   for await (const { moment, call } of readTrace(traceFile)) {
@@ -147,7 +151,9 @@ describe("a power cut", () => {
   test("no state that a disk may be in at an acknowledgement misses an acknowledged job", async (t) => {
     const { states, broken, acknowledged, truncations } = await replay();
     t.diagnostic(`seed ${SEED}`);
-    t.diagnostic(`${states} states, ${acknowledged} acknowledged, ${truncations} cuts of the log, ${broken.length} broken`);
+    t.diagnostic(
+      `${states} states, ${acknowledged} acknowledged, ${truncations} cuts of the log, ${broken.length} broken`,
+    );
     assert.deepEqual(broken, []);
     assert.ok(acknowledged >= ACKNOWLEDGEMENTS, `${acknowledged} acknowledged`);
     assert.ok(states >= 600);

@@ -22,7 +22,20 @@ export interface TraceEvent {
 export function straceCommand(traceFile: string): readonly [string, ...string[]] {
   const calls = "openat,pwrite64,write,writev,fsync,fdatasync,ftruncate,unlink,rename,renameat,renameat2";
   const quiet = ["-e", "signal=none"];
-  return ["strace", "-f", "-y", "-xx", "-s", "70000", "--seccomp-bpf", ...quiet, "-e", `trace=${calls}`, "-o", traceFile];
+  return [
+    "strace",
+    "-f",
+    "-y",
+    "-xx",
+    "-s",
+    "70000",
+    "--seccomp-bpf",
+    ...quiet,
+    "-e",
+    `trace=${calls}`,
+    "-o",
+    traceFile,
+  ];
 }
 
 /** A line is a whole call, the begin of one (`<unfinished ...>`), or the end of one (`<... name resumed>`). */
@@ -61,7 +74,7 @@ function callOf(name: string, text: string): SystemCall {
 }
 
 /** The bytes of every string among the arguments. */
-export function strings(text: string): Buffer[] {
+function strings(text: string): Buffer[] {
   return [...text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = ""]) => bytesOf(hex));
 }
 

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Answer, temporaryFolder } from "./app.ts";
 
-const BUNDLE = fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url));
+/** What `npm run build` makes. */
+export const BUNDLE = fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url));
 
 export interface ProcessOptions {
   readonly folder?: string;
