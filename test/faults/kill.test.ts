@@ -14,7 +14,7 @@ const CLIENTS = 8;
 /** Attempts at once: the most that a kill may cause to be sent again. */
 const IN_FLIGHT = 16;
 
-test(`kill -9 ${KILLS} times under load`, async (t) => {
+test(`kill -9 ${KILLS} times under load`, { timeout: 240_000 }, async (t) => {
   const folder = temporaryFolder();
   const sent = new Map<string, number>();
   let duplicates = 0;
@@ -68,7 +68,7 @@ describe("control", () => {
     await first.kill();
     await load.stop();
     for (const suffix of ["-wal", "-shm"]) rmSync(join(first.folder, `errand.db${suffix}`));
-    // The key is in the log too, so the folder is new to the service, which then knows none of the jobs.
+    // The account is in the log too: the folder is new to the service, which then knows none of the jobs.
     const second = await startProcess({ folder: first.folder });
     t.after(() => second.cleanUp());
     assert.equal((await missing(second, load.acknowledged)).length, load.acknowledged.length);

@@ -20,7 +20,8 @@ import { CrashDisk, NOTHING_UNSYNCED, randomTear, seeded } from "./crash-states.
 import { startLoad } from "./load.ts";
 import { readTrace, type SystemCall, straceCommand, written } from "./syscalls.ts";
 
-const ACKNOWLEDGEMENTS = 700;
+const ACKNOWLEDGEMENTS = 620;
+const TIMEOUT_MS = 240_000;
 const CLIENTS = 8;
 const FOLLOWED = ["errand.db", "errand.db-wal"];
 /** Thousands of small databases are opened: in memory where there is such a place. */
@@ -73,7 +74,6 @@ async function replay({ atMost = Number.POSITIVE_INFINITY, deaf = false } = {}):
   const own = new Set<number>();
   const result: Replay = { states: 0, broken: [], acknowledged: 0, truncations: 0 };
   const look = async (why: string) => {
-    if (result.states >= atMost) return;
     result.states += 1;
     const fault = await inspect(
       disk,
@@ -83,6 +83,7 @@ async function replay({ atMost = Number.POSITIVE_INFINITY, deaf = false } = {}):
     if (fault !== null) result.broken.push(`state ${result.states}, ${why}: ${fault}`);
   };
   for await (const { moment, call } of readTrace(traceFile)) {
+    if (result.states >= atMost) break;
     if (moment === "begin") {
       const ids = acknowledgedBy(call);
       for (const id of ids) acknowledged.add(id);
@@ -142,13 +143,15 @@ async function inspect(
   }
 }
 
-describe("a power cut", () => {
+describe("a power cut", { timeout: TIMEOUT_MS }, () => {
   before(record);
   after(() => {
     for (const path of [folder, base, traceFile]) rmSync(path, { recursive: true, force: true });
   });
 
-  test("no state that a disk may be in at an acknowledgement misses an acknowledged job", async (t) => {
+  test("no state that a disk may be in at an acknowledgement misses an acknowledged job", {
+    timeout: TIMEOUT_MS,
+  }, async (t) => {
     const { states, broken, acknowledged, truncations } = await replay();
     t.diagnostic(`seed ${SEED}`);
     t.diagnostic(
@@ -160,8 +163,10 @@ describe("a power cut", () => {
     assert.ok(truncations >= 2, "the log was begun afresh under load");
   });
 
-  test("control: without the syncs of the store, with those of SQLite alone, jobs are missing", async (t) => {
-    const { states, broken } = await replay({ atMost: 100, deaf: true });
+  test("control: without the syncs of the store, with those of SQLite alone, jobs are missing", {
+    timeout: TIMEOUT_MS,
+  }, async (t) => {
+    const { states, broken } = await replay({ atMost: 50, deaf: true });
     t.diagnostic(`${broken.length} of ${states} states broken`);
     assert.ok(broken.length > 0);
   });
