@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Answer, temporaryFolder } from "./app.ts";
 
-const BUNDLE = fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url));
+/** What `npm run build` makes. */
+export const BUNDLE = fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url));
 
 export interface ProcessOptions {
   readonly folder?: string;
@@ -35,6 +36,8 @@ export interface TestProcess {
   ): Promise<Answer<T>>;
   /** Resolves when what was printed so far matches. */
   printed(pattern: RegExp): Promise<void>;
+  /** Resolves when the process is gone, for whatever reason. */
+  readonly gone: Promise<unknown>;
   /** kill -9; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM; the exit code. */
@@ -72,6 +75,7 @@ export async function startProcess(options: ProcessOptions = {}): Promise<TestPr
     pid: child.pid ?? 0,
     folder,
     key,
+    gone,
     output: () => output,
     printed: (pattern) =>
       new Promise((resolve) => {

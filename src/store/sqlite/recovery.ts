@@ -17,14 +17,21 @@ interface Parts {
 }
 
 /**
- * Trouble ends when the whole log was copied into the database file and synced there, since then nothing depends on
- * what a failed sync may have lost, and when a write of its own went through. Meanwhile the writer refuses everything.
+ * Trouble ends when the log was found whole and written anew, see log.ts, when all of it was copied into the database
+ * file and synced there, since then nothing depends on what a failed sync may have lost, and when a write of its own
+ * went through. Meanwhile the writer refuses everything. Where the log is not whole any more only a new start helps, which
+ * reads it up to the first fault: what is behind that was never acknowledged.
+ *
+ * A limit: SQLite checkpoints once more when the last connection is closed, and better-sqlite3 has no way to forbid it.
+ * A stop by SIGTERM while the log is not whole would copy what is wrong; hence the advice to end it with kill -9.
  */
 export class Recovery {
   private readonly parts: Parts;
   private readonly probe;
   private cancelTimer: () => void = () => {};
   private running: Promise<void> | null = null;
+  /** Why it was not over yet the last time: said again only when that changes. */
+  private said = "";
 
   constructor(parts: Parts) {
     this.parts = parts;
@@ -40,6 +47,7 @@ export class Recovery {
   }
 
   private begin(trouble: Trouble): void {
+    this.said = "";
     this.parts.onFailure("writing", new Error(trouble.reason));
     if (trouble.canPass) this.lookLater();
   }
@@ -53,13 +61,17 @@ export class Recovery {
   private async look(): Promise<void> {
     const { writer, durability, thread, clock } = this.parts;
     try {
+      await thread.ask("rewrite");
       const { frames } = await thread.ask("restart");
       if (frames > 0) throw new Error("the log is in use by another process");
       durability.mended();
       this.probe.run(String(clock.now()));
       await durability.sync();
       writer.recovered();
-    } catch {
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== this.said) this.parts.onFailure("going on after that", error);
+      this.said = reason;
       this.lookLater();
     }
   }

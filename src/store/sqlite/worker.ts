@@ -1,10 +1,11 @@
 /** The store's second thread: what takes long or holds a lock, on a connection of its own. */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
+import { rewriteLog } from "./log.ts";
 
 export interface WorkerRequest {
   readonly id: number;
-  readonly task: "checkpoint" | "restart" | "close";
+  readonly task: "checkpoint" | "restart" | "rewrite" | "close";
 }
 
 export interface WorkerReply {
@@ -23,8 +24,11 @@ const db = new Database(file, { nativeBinding: addon, timeout: BUSY_TIMEOUT_MS }
 db.pragma("synchronous = NORMAL");
 db.pragma("wal_autocheckpoint = 0");
 
-/** https://sqlite.org/pragma.html#pragma_wal_checkpoint: PASSIVE waits for nobody, TRUNCATE starts the log afresh. */
-function checkpoint(mode: "PASSIVE" | "TRUNCATE") {
+/**
+ * https://sqlite.org/pragma.html#pragma_wal_checkpoint: PASSIVE waits for nobody, TRUNCATE starts the log afresh, NOOP
+ * copies nothing and tells how long the log is.
+ */
+function checkpoint(mode: "PASSIVE" | "TRUNCATE" | "NOOP") {
   const [result] = db.pragma(`wal_checkpoint(${mode})`) as {
     busy: number;
     log: number;
@@ -33,12 +37,29 @@ function checkpoint(mode: "PASSIVE" | "TRUNCATE") {
   return { frames: result?.log ?? 0, copied: result?.checkpointed ?? 0 };
 }
 
+/**
+ * With the writer's lock held, so that no process appends to the log or begins it afresh meanwhile. One that did so just
+ * before, where the log's length cannot be asked for under the lock, makes this fail or has synced what it added.
+ */
+function rewrite() {
+  const log = checkpoint("NOOP");
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    if (log.frames > 0) rewriteLog(`${file}-wal`, log.frames);
+    return log;
+  } finally {
+    db.exec("ROLLBACK");
+  }
+}
+
 function perform(request: WorkerRequest): { frames: number; copied: number } {
   switch (request.task) {
     case "checkpoint":
       return checkpoint("PASSIVE");
     case "restart":
       return checkpoint("TRUNCATE");
+    case "rewrite":
+      return rewrite();
     case "close":
       db.close();
       return { frames: 0, copied: 0 };
