@@ -3,15 +3,15 @@ import { type Clock, systemClock } from "./base/clock.ts";
 import { createLogger, type Logger } from "./base/log.ts";
 import { secretBox } from "./base/secret-box.ts";
 import type { Config } from "./config.ts";
+import { deferSender } from "./delivery/deferred.ts";
 import { egressRules, refusalOfUrl } from "./delivery/egress.ts";
-import { createSender } from "./delivery/send.ts";
 import { Engine } from "./engine/engine.ts";
 import { Feed } from "./engine/events.ts";
 import { secretKey, seed } from "./first-boot.ts";
 import { Metrics } from "./http/metrics.ts";
 import { rateLimiter } from "./http/rate-limit.ts";
 import { createApp, listen, STOPPING } from "./http/server.ts";
-import { mountMcp } from "./mcp/http.ts";
+import { mountMcp } from "./mcp/mount.ts";
 import { OPERATIONS } from "./operations/index.ts";
 import type { Services } from "./operations/operation.ts";
 import { openStore } from "./store/sqlite/open.ts";
@@ -25,6 +25,9 @@ export interface RunningApp {
   /** Takes no new work, drains, and lets go of the data folder. */
   stop(): Promise<void>;
 }
+
+/** When an idle service loads what its first delivery needs. */
+const WARM_AFTER_MS = 500;
 
 export async function startApp(config: Config, clock: Clock = systemClock): Promise<RunningApp> {
   const log = createLogger(config.logLevel, config.logFormat ?? (process.stdout.isTTY ? "pretty" : "json"));
@@ -75,7 +78,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
 
   // Errand's own port is never a target, also when it was any free one.
   rules = egress(listener.port);
-  const sender = createSender(rules, clock);
+  const sender = deferSender(async () => (await import("./delivery/send.ts")).createSender(rules, clock));
   const engine = new Engine({
     store,
     sender,
@@ -92,6 +95,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     isReady: () => notReady() === null,
   });
   await engine.start();
+  const stopWarming = clock.timer(WARM_AFTER_MS, () => void sender.load());
   log.info({ version: VERSION, port: listener.port, data: config.dataDir }, "Errand is listening");
 
   return {
@@ -100,6 +104,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     seededKey,
     async stop() {
       stopping = true;
+      stopWarming();
       const closed = listener.close();
       feed.close();
       await engine.stop(config.shutdownTimeoutMs);

@@ -1,13 +1,12 @@
 /** MCP over Streamable HTTP at /mcp, stateless: every request brings its key and gets its answer, whatever its version. */
 import { createMcpHandler, isJsonContentType } from "@modelcontextprotocol/server";
-import type { Hono, Context as HonoContext } from "hono";
+import type { Context as HonoContext } from "hono";
 import type { Principal } from "../accounts/account.ts";
 import { Problem } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { authenticate, requireScope } from "../http/auth.ts";
 import { readBody } from "../http/body.ts";
 import type { HttpEnv } from "../http/env.ts";
-import { requireKnownOrigin } from "../http/origin.ts";
 import { problemDocument, problemOf } from "../http/problem.ts";
 import { callOperation } from "../operations/call.ts";
 import { type Operation, type Services, Stream } from "../operations/operation.ts";
@@ -16,21 +15,19 @@ import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
 import { toolsOf } from "./tools.ts";
 
-const MCP_PATH = "/mcp";
-
 export interface McpParts {
   readonly operations: readonly Operation[];
   readonly services: Services;
-  readonly allowedHosts: readonly string[];
   readonly log: Logger;
 }
 
-export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHosts, log }: McpParts): void {
+/** Answers one request; the checks of Host and Origin come before it. */
+export type McpDoor = (c: HonoContext<HttpEnv>) => Promise<Response>;
+
+export function createMcpDoor({ operations, services, log }: McpParts): McpDoor {
   const tools = toolsOf(operations);
 
-  app.use(MCP_PATH, requireKnownOrigin(allowedHosts));
-
-  app.all(MCP_PATH, async (c) => {
+  return async (c) => {
     const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
     c.var.limitRate(principal.tenant);
     if (c.req.method !== "POST") {
@@ -54,7 +51,7 @@ export function mountMcp(app: Hono<HttpEnv>, { operations, services, allowedHost
         log.debug({ err: error, request_id: c.var.requestId }, "an MCP request was refused"),
     });
     return handler.fetch(c.req.raw, { parsedBody: message });
-  });
+  };
 
   /** The operation called in this process, and answered as the REST API would. */
   async function answerTo(call: ToolCall, principal: Principal, c: HonoContext<HttpEnv>): Promise<Answer> {
