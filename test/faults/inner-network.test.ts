@@ -36,7 +36,7 @@ if (process.env[INSIDE] === undefined) {
       `ip addr add ${PUBLIC}/32 dev lo`,
       `ip addr add ${INNER}/32 dev lo`,
       ...["resolv.conf", "hosts", "nsswitch.conf"].map(
-        (name) => `touch /etc/${name} && mount --bind ${folder}/${name} /etc/${name}`,
+        (name) => `{ [ ! -e /etc/${name} ] || mount --bind ${folder}/${name} /etc/${name}; }`,
       ),
       `exec "$@"`,
     ].join(" && ");
