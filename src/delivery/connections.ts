@@ -5,6 +5,7 @@ import { type Lookup, openSocket, sharedLookup, targetOf } from "./connect.ts";
 import type { EgressRules } from "./egress.ts";
 import type { Stage } from "./failure.ts";
 import { passOverContinue } from "./interim.ts";
+import { readInPieces } from "./pieces.ts";
 
 /** Shorter than the 5 s of Node targets, so that a request rarely meets a connection that is just being closed. */
 const IDLE_MS = 3_500;
@@ -89,6 +90,7 @@ export function createConnectionPool(rules: EgressRules, systemLookup: Lookup): 
           else done(error, null);
         },
       });
+      readInPieces(socket);
       connection.expectResponse = passOverContinue(socket);
       connection.socket = socket;
       sockets.add(socket);
