@@ -40,6 +40,8 @@ export class Connection {
   socket: Socket | null = null;
   /** To be called when a request is about to be written. */
   expectResponse: () => void = () => {};
+  /** To be called when the headers of the final response have come. */
+  responseBegan: () => void = () => {};
   isIdle = false;
   isDropped = false;
 
@@ -90,8 +92,13 @@ export function createConnectionPool(rules: EgressRules, systemLookup: Lookup): 
           else done(error, null);
         },
       });
-      readInPieces(socket);
-      connection.expectResponse = passOverContinue(socket);
+      const reading = readInPieces(socket);
+      const passOver = passOverContinue(socket);
+      connection.expectResponse = () => {
+        reading.expectResponse();
+        passOver();
+      };
+      connection.responseBegan = reading.responseBegan;
       connection.socket = socket;
       sockets.add(socket);
       socket.once("close", () => {
