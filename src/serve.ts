@@ -2,8 +2,17 @@
 import { type RunningApp, startApp } from "./app.ts";
 import { readConfig } from "./config.ts";
 
+/**
+ * How many threads the system's resolver, the syncs of the log and the ciphers share. libuv lets look-ups hold half of
+ * them (https://docs.libuv.org/en/v1.x/threadpool.html): with its four, two names whose server is dead would hold up
+ * every other name for as long as the resolver waits.
+ */
+const THREADS = "128";
+
 /** `flags` are the settings given on the command line, by their names in config.ts. */
 export async function serve(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
+  // Read when the first work is given to the threads, which nothing before this does.
+  process.env["UV_THREADPOOL_SIZE"] ??= THREADS;
   const app = await startApp(readConfig(process.env, flags));
   if (app.seededKey !== null) greet(app, app.seededKey);
   let stopping = false;

@@ -5,6 +5,7 @@ import { type Lookup, openSocket, sharedLookup, targetOf } from "./connect.ts";
 import type { EgressRules } from "./egress.ts";
 import type { Stage } from "./failure.ts";
 import { passOverContinue } from "./interim.ts";
+import { readInPieces } from "./pieces.ts";
 
 /** Shorter than the 5 s of Node targets, so that a request rarely meets a connection that is just being closed. */
 const IDLE_MS = 3_500;
@@ -39,6 +40,8 @@ export class Connection {
   socket: Socket | null = null;
   /** To be called when a request is about to be written. */
   expectResponse: () => void = () => {};
+  /** To be called when the headers of the final response have come. */
+  responseBegan: () => void = () => {};
   isIdle = false;
   isDropped = false;
 
@@ -89,7 +92,13 @@ export function createConnectionPool(rules: EgressRules, systemLookup: Lookup): 
           else done(error, null);
         },
       });
-      connection.expectResponse = passOverContinue(socket);
+      const reading = readInPieces(socket);
+      const passOver = passOverContinue(socket);
+      connection.expectResponse = () => {
+        reading.expectResponse();
+        passOver();
+      };
+      connection.responseBegan = reading.responseBegan;
       connection.socket = socket;
       sockets.add(socket);
       socket.once("close", () => {

@@ -19,12 +19,15 @@ export function passOverContinue(socket: Socket): () => void {
   let isAtStart = false;
   let held: Buffer | null = null;
   socket.read = (size) => {
-    const chunk: unknown = read(size);
-    if (!isAtStart || !Buffer.isBuffer(chunk)) return chunk;
-    const rest = afterContinue(held === null ? chunk : Buffer.concat([held, chunk]));
-    isAtStart = mayBeContinue(rest);
-    held = isAtStart ? rest : null;
-    return isAtStart ? null : rest;
+    // Null tells the reader to wait for more to come, so what has come already is looked through first.
+    for (;;) {
+      const chunk: unknown = read(size);
+      if (!isAtStart || !Buffer.isBuffer(chunk)) return chunk;
+      const rest = afterContinue(held === null ? chunk : Buffer.concat([held, chunk]));
+      isAtStart = mayBeContinue(rest);
+      held = isAtStart ? rest : null;
+      if (!isAtStart) return rest;
+    }
   };
   return () => {
     isAtStart = true;

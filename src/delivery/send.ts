@@ -104,6 +104,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (code === 101) this.#fail(switchedProtocols(this.#connection?.target ?? ""));
     // The others of 1xx are not the answer yet (RFC 9110 §15.2).
     if (code < 200) return;
+    this.#connection?.responseBegan();
     this.#code = code;
     this.#headers = storedHeaders(headers);
   }

@@ -62,6 +62,7 @@ function urlFault(text: string): string | null {
   if (text.length > MAX_URL) return `has to have at most ${MAX_URL} characters, not ${text.length}`;
   if (/[\s\\\u0000-\u001f\u007f]/.test(text))
     return "must not contain spaces, backslashes or control characters; percent-encode them";
+  if (!text.isWellFormed()) return NOT_TEXT;
   const parsed = URL.parse(text);
   if (parsed === null) return `has to be an absolute URL, such as "https://example.com/hook"`;
   const { protocol, username, password } = parsed;
@@ -90,14 +91,38 @@ const MAX_HEADERS = 50;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/;
 const MAX_HEADER_VALUE = 8_192;
 
+/** Names that valibot's record passes over: they would be lost without a word. */
+const PASSED_OVER = ["__proto__", "constructor", "prototype"];
+
+/** An object of texts: no array, and with every name that was given, to be judged by what follows in the pipe. */
+function texts() {
+  const schema = v.record(v.string(), v.string());
+  const read = schema["~run"];
+  return Object.assign(schema, {
+    "~run"(...[dataset, config]: Parameters<typeof read>): ReturnType<typeof read> {
+      const given: unknown = dataset.value;
+      // What is no object and no record is refused by the record itself.
+      const result = read.call(schema, dataset, config);
+      if (!result.typed || typeof given !== "object" || given === null) return result;
+      if (Array.isArray(given)) v._addIssue(schema, "type", result, config, { input: given });
+      for (const name of PASSED_OVER)
+        if (Object.hasOwn(given, name))
+          Object.defineProperty(result.value, name, { value: "", enumerable: true });
+      return result;
+    },
+  });
+}
+
 export const headers = v.pipe(
-  v.record(v.string(), v.string()),
+  texts(),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
     const seen = new Set<string>();
     const entries = Object.entries(dataset.value);
-    if (entries.length > MAX_HEADERS)
+    if (entries.length > MAX_HEADERS) {
       addIssue({ message: `can hold at most ${MAX_HEADERS} headers, not ${entries.length}` });
+      return;
+    }
     for (const [key, value] of entries) {
       const message = headerFault(key, value, seen);
       if (message !== null)
@@ -113,6 +138,7 @@ export const headers = v.pipe(
 function headerFault(name: string, value: string, seen: ReadonlySet<string>): string | null {
   if (!TOKEN.test(name)) return "is not a header name: letters, digits and !#$%&'*+-.^_`|~ make one";
   if (seen.has(name.toLowerCase())) return "is given twice; header names do not differ by case";
+  if (PASSED_OVER.includes(name)) return "is a name that Errand does not take for a header";
   if (isForbiddenHeader(name)) return "is a header that Errand or the connection sets; leave it out";
   if (/[\r\n\0]/.test(value)) return "must not contain CR, LF or NUL";
   if (/[\u0001-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(value))
@@ -137,6 +163,9 @@ export function integer(min: number, max: number, description: string) {
   );
 }
 
+/** A lone surrogate (RFC 8259 §8.2) cannot be kept as UTF-8: two different texts would become the same one. */
+const NOT_TEXT = "must not contain half of a surrogate pair, which is no character";
+
 export function text(min: number, max: number, description: string) {
   const message =
     min === 0 ? `has to have at most ${max} characters` : `has to have ${min} to ${max} characters`;
@@ -145,6 +174,7 @@ export function text(min: number, max: number, description: string) {
     v.minLength(min, message),
     v.maxLength(max, message),
     v.check((value) => !/[\u0000-\u001f\u007f]/.test(value), "must not contain control characters"),
+    v.check((value) => value.isWellFormed(), NOT_TEXT),
     v.description(description),
   );
 }
