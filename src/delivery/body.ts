@@ -9,6 +9,8 @@ const FIRST_GROWTH_BYTES = 16 * 1024;
 export class ResponseBody {
   #bytes: Uint8Array = new Uint8Array(0);
   #length = 0;
+  /** Grows in place: copies left behind would be as much again. */
+  #growing: ArrayBuffer | null = null;
 
   /** False when the piece went beyond the limit; what fits of it is kept. */
   add(piece: Uint8Array): boolean {
@@ -30,9 +32,14 @@ export class ResponseBody {
   /** The first piece is kept where it is, in a buffer of the socket's; it fills it, so the second one always moves it. */
   #grow(needed: number): void {
     if (this.#bytes.length >= needed) return;
-    const doubled = Math.max(2 * needed, FIRST_GROWTH_BYTES);
-    const grown = new Uint8Array(Math.min(doubled, MAX_RESPONSE_BYTES));
-    grown.set(this.bytes());
-    this.#bytes = grown;
+    const length = Math.min(Math.max(2 * needed, FIRST_GROWTH_BYTES), MAX_RESPONSE_BYTES);
+    if (this.#growing === null) {
+      this.#growing = new ArrayBuffer(length, { maxByteLength: MAX_RESPONSE_BYTES });
+      const grown = new Uint8Array(this.#growing);
+      grown.set(this.bytes());
+      this.#bytes = grown;
+    } else {
+      this.#growing.resize(length);
+    }
   }
 }
