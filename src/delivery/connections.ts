@@ -98,7 +98,7 @@ export function createConnectionPool(rules: EgressRules, systemLookup: Lookup): 
         reading.expectResponse();
         passOver();
       };
-      connection.responseBegan = reading.responseBegan;
+      connection.responseBegan = () => reading.responseBegan();
       connection.socket = socket;
       sockets.add(socket);
       socket.once("close", () => {

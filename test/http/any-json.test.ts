@@ -1,7 +1,7 @@
 /** Whatever JSON is thrown at whatever operation: an answer that the API description has, no 500, no field passed over. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { OPERATIONS } from "../../src/operations/index.ts";
 import { type Operation, pathNames } from "../../src/operations/operation.ts";
 import { startTestApp, type TestApp } from "../support/app.ts";
