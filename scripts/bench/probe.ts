@@ -11,11 +11,11 @@ export async function probing<T>(
   work: () => Promise<T>,
 ): Promise<{ result: T; livezMs: number[] }> {
   const livezMs: number[] = [];
-  let isOver = false;
-  const running = work().finally(() => (isOver = true));
+  const state = { isOver: false };
+  const running = work().finally(() => (state.isOver = true));
   // Its failure is told below; until then nobody listens.
   running.catch(() => {});
-  while (!isOver) {
+  while (!state.isOver) {
     const asked = performance.now();
     const { body } = await request(`${server.url}/livez`);
     await body.dump();
