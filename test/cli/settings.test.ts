@@ -102,4 +102,11 @@ describe("places that cannot be used: one line, exit code 1", () => {
     mkdirSync(join(folder, "secret-key"));
     assert.match(await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1), /secret-key/);
   });
+
+  test("a key file that is empty", async (t) => {
+    const folder = folderFor(t);
+    writeFileSync(join(folder, "secret-key"), "\n");
+    assert.match(await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1), /secret-key/);
+    assert.deepEqual(readdirSync(folder), ["secret-key"]);
+  });
 });
