@@ -5,6 +5,7 @@ import { parseDuration } from "./base/duration.ts";
 import { ConfigFault } from "./base/errors.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./base/log.ts";
 import { DEFAULT_DATA_DIR, DEFAULT_PORT } from "./base/places.ts";
+import { MIN_SECRET_KEY } from "./base/secret-box.ts";
 import { egressRules } from "./delivery/egress.ts";
 
 export interface Setting<T> {
@@ -16,8 +17,6 @@ export interface Setting<T> {
   /** Turns the text into the value, or throws a {@link ConfigFault} that says what would be right. */
   readonly read: (text: string) => T;
 }
-
-const MIN_SECRET_KEY = 32;
 
 export const SETTINGS = {
   host: setting("HOST", "--host <address>", "127.0.0.1", "address to listen on", readHost),

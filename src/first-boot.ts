@@ -7,6 +7,7 @@ import { SCOPES } from "./accounts/scopes.ts";
 import { newSigningSecret } from "./accounts/signing-secret.ts";
 import { newId } from "./base/ids.ts";
 import { TEST_KEY_FILE } from "./base/places.ts";
+import { MIN_SECRET_KEY } from "./base/secret-box.ts";
 import { MODES, type Mode } from "./base/tenant.ts";
 import { syncFolder } from "./store/sqlite/durability.ts";
 import type { Store } from "./store/store.ts";
@@ -18,6 +19,11 @@ export function secretKey(folder: string, configured: string | null): string {
   if (configured !== null) return configured;
   const file = join(folder, SECRET_KEY_FILE);
   const known = readIfThere(file);
+  // An empty or cut file seals as well as a whole one, with a key that anybody can guess.
+  if (known !== null && known.length < MIN_SECRET_KEY)
+    throw new Error(
+      `${file} holds no key of at least ${MIN_SECRET_KEY} characters; put back the one that was there`,
+    );
   if (known !== null) return known;
   const made = randomBytes(32).toString("base64");
   writePrivately(folder, SECRET_KEY_FILE, made);
@@ -83,7 +89,9 @@ function readIfThere(file: string): string | null {
     return readFileSync(file, "utf8").trim();
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
-    throw error;
+    throw new Error(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
 }
 

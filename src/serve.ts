@@ -13,23 +13,28 @@ const THREADS = "128";
 export async function serve(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
   // Read when the first work is given to the threads, which nothing before this does.
   process.env["UV_THREADPOOL_SIZE"] ??= THREADS;
-  const app = await startApp(readConfig(process.env, flags));
+  const starting = startApp(readConfig(process.env, flags));
+  // From now on, so that a signal during the start stops the service in order, too.
+  stopOnSignals(starting);
+  const app = await starting;
   if (app.seededKey !== null) greet(app, app.seededKey);
+}
+
+function stopOnSignals(starting: Promise<RunningApp>): void {
   let stopping = false;
-  const stop = (signal: string) => {
+  const stop = async (signal: string): Promise<void> => {
     if (stopping) process.exit(1);
     stopping = true;
+    const app = await starting;
     app.log.info({ signal }, "stopping; a second signal stops at once");
-    app.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        app.log.error({ err: error }, "the stop failed");
-        process.exit(1);
-      },
-    );
+    await app.stop().catch((error: unknown) => {
+      app.log.error({ err: error }, "the stop failed");
+      process.exit(1);
+    });
+    process.exit(0);
   };
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
+  // A start that fails is told by who awaits it.
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal).catch(() => {}));
 }
 
 /** Shown once, on stderr, so that stdout stays a log. */

@@ -5,6 +5,9 @@ const ALGORITHM = "aes-256-gcm";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** Characters of the shortest key that is taken. */
+export const MIN_SECRET_KEY = 32;
+
 export interface SecretBox {
   /** Base64 of nonce, ciphertext and tag. Equal texts give different answers. */
   seal(text: string): string;
@@ -12,7 +15,7 @@ export interface SecretBox {
   open(sealed: string): string;
 }
 
-/** A box for a key of any length over 32 characters; what is given is hashed to the 256 bits that the cipher takes. */
+/** A box for a key of {@link MIN_SECRET_KEY} characters or more; what is given is hashed to the 256 bits that the cipher takes. */
 export function secretBox(keyText: string): SecretBox {
   // As a key object: given bare bytes, each call takes some 20 µs to find out what kind of key they are.
   const key = createSecretKey(createHash("sha256").update(keyText).digest());

@@ -6,6 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
 import { PROBLEM_JSON, problemDocument } from "./problem.ts";
+import { SAFE_HEADERS } from "./safe-headers.ts";
 
 /** Answers parse errors and timeouts of Node's HTTP server with a problem document and a request id. */
 export function answerMalformed(server: Server, clock: Clock): void {
@@ -53,7 +54,7 @@ function message(problem: Problem, requestId: string): string {
     `Content-Type: ${PROBLEM_JSON}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
-    "Cache-Control: no-store",
+    ...SAFE_HEADERS.map(([name, value]) => `${name}: ${value}`),
     "Connection: close",
     "",
     body,

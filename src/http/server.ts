@@ -15,6 +15,7 @@ import { KEYLESS_PATHS } from "./openapi-parts.ts";
 import { problemResponse } from "./problem.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { mountReference } from "./reference.ts";
+import { SAFE_HEADERS } from "./safe-headers.ts";
 
 export interface HttpParts {
   readonly operations: readonly Operation[];
@@ -32,14 +33,6 @@ export interface HttpParts {
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
-
-/** Headers of every answer: nothing here is to be cached, sniffed, framed or run. */
-const SAFE_HEADERS = [
-  ["Cache-Control", "no-store"],
-  ["X-Content-Type-Options", "nosniff"],
-  ["Referrer-Policy", "no-referrer"],
-  ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
-] as const;
 
 export function createApp(parts: HttpParts): Hono<HttpEnv> {
   const { operations, services, limitRate, clock, log, metrics, notReady, version, mountDoors } = parts;
@@ -143,6 +136,7 @@ export function listen(
       const problem = error instanceof RequestError ? malformed(error) : error;
       const answered = problemResponse(problem, requestId, log);
       answered.headers.set("X-Request-Id", requestId);
+      for (const [name, value] of SAFE_HEADERS) answered.headers.set(name, value);
       return answered;
     },
   });

@@ -32,7 +32,7 @@ export interface ReadOptions {
 }
 
 export function readEvents(
-  app: TestApp,
+  app: Pick<TestApp, "url" | "key">,
   { path = "/v1/events", key = app.key, headers = {} }: ReadOptions = {},
 ): Promise<EventReader> {
   return new Promise((resolve, reject) => {

@@ -1,0 +1,112 @@
+/** Wrong settings: each stops the start with one line that names it and says what would be right, and exit code 2. */
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { SETTINGS } from "../../src/config.ts";
+import { temporaryFolder } from "../support/app.ts";
+import { type CliOptions, runCli } from "../support/cli.ts";
+
+const WRONG: Readonly<Record<keyof typeof SETTINGS, readonly string[]>> = {
+  host: ["a b", "http://127.0.0.1", "-"],
+  port: ["65536", "-1", "80.5", "http", "0x50"],
+  dataDir: [" "],
+  testKey: [
+    "secret",
+    "errand_live_0123456789abcdefghij",
+    "errand_test_short",
+    "errand_test_0123456789abcdefgh-j",
+  ],
+  rateLimit: ["-1", "many", "1e3"],
+  concurrency: ["0", "1.5", "65537"],
+  originConcurrency: ["0", "x"],
+  maxBodyBytes: ["0", "1GiB", "1023", "1 MB", "65MiB"],
+  egressDeny: ["privat", "10.0.0.0/33", "10.0.0", "example.com", "::1/129"],
+  egressAllow: ["localhost", "127.0.0.1:80"],
+  allowedHosts: [],
+  retentionMs: ["30", "1w", "-1d"],
+  logLevel: ["loud", "INFO"],
+  logFormat: ["xml"],
+  shutdownTimeoutMs: ["30", "forever"],
+  secretKey: ["too short"],
+  metrics: ["yes", "true"],
+};
+
+function folderFor(t: TestContext): string {
+  const folder = temporaryFolder();
+  t.after(() => {
+    chmodSync(folder, 0o700);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+async function refused(options: CliOptions, args: readonly string[], code: number): Promise<string> {
+  const ran = await runCli(args, options);
+  assert.equal(ran.code, code, `${ran.out}${ran.err}`);
+  assert.equal(ran.out, "");
+  assert.match(ran.err, /^errand: [^\n]+\n$/, "one line");
+  assert.doesNotMatch(ran.err, /\bat .*:\d+|undefined|Error:/);
+  return ran.err;
+}
+
+describe("wrong settings", () => {
+  for (const [name, { env: variable, flag }] of Object.entries(SETTINGS)) {
+    for (const value of WRONG[name as keyof typeof SETTINGS]) {
+      test(`${variable}=${value}`, async (t) => {
+        const env = { ERRAND_DATA_DIR: join(folderFor(t), "data"), ERRAND_PORT: "0" };
+        const line = await refused({ env: { ...env, [variable]: value } }, [], 2);
+        assert.match(line, new RegExp(`^errand: ${variable} (has|must)`));
+        const [option = ""] = flag.split(" ");
+        const byFlag = await refused({ env }, [`${option}=${value}`], 2);
+        assert.match(byFlag, new RegExp(`^errand: ${option} (has|must)`));
+        assert.ok(!existsSync(env.ERRAND_DATA_DIR), "nothing was made");
+        // A key that is wrong may be one that is right elsewhere.
+        if (name === "testKey" || name === "secretKey") assert.ok(!line.includes(value), line);
+      });
+    }
+  }
+});
+
+describe("places that cannot be used: one line, exit code 1", () => {
+  test("a data folder that is a file", async (t) => {
+    const file = join(folderFor(t), "file");
+    writeFileSync(file, "mine");
+    const line = await refused({ env: { ERRAND_DATA_DIR: file, ERRAND_PORT: "0" } }, [], 1);
+    assert.ok(line.includes(file), line);
+  });
+
+  test("a data folder below a file", async (t) => {
+    const file = join(folderFor(t), "file");
+    writeFileSync(file, "mine");
+    await refused({ env: { ERRAND_DATA_DIR: join(file, "data"), ERRAND_PORT: "0" } }, [], 1);
+  });
+
+  // The administrator may write everywhere.
+  const skip = process.getuid?.() === 0 ? "run as root" : false;
+  test("a data folder that cannot be written", { skip }, async (t) => {
+    const folder = folderFor(t);
+    chmodSync(folder, 0o500);
+    const line = await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1);
+    assert.ok(line.includes(folder), line);
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+  test("an address that is not this machine's", async (t) => {
+    const env = { ERRAND_DATA_DIR: folderFor(t), ERRAND_PORT: "0", ERRAND_HOST: "192.0.2.1" };
+    assert.match(await refused({ env }, [], 1), /192\.0\.2\.1/);
+  });
+
+  test("a key file that is a folder", async (t) => {
+    const folder = folderFor(t);
+    mkdirSync(join(folder, "secret-key"));
+    assert.match(await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1), /secret-key/);
+  });
+
+  test("a key file that is empty", async (t) => {
+    const folder = folderFor(t);
+    writeFileSync(join(folder, "secret-key"), "\n");
+    assert.match(await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1), /secret-key/);
+    assert.deepEqual(readdirSync(folder), ["secret-key"]);
+  });
+});
