@@ -2,7 +2,7 @@
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { hashApiKey, modeOfKey } from "../../src/accounts/api-key.ts";
-import { parseJson } from "../../src/base/json.ts";
+import { parseJson, stringify } from "../../src/base/json.ts";
 import { checkInput } from "../../src/operations/faults.ts";
 import { checkWork, jobFields } from "../../src/operations/job-input.ts";
 import type { Operation } from "../../src/operations/operation.ts";
@@ -20,7 +20,8 @@ app.post("/v1/jobs", async (c) => {
     create,
     parseJson(await c.req.text(), (path) => RAW.has(path)),
   );
-  return c.json({ id: "job_00000000000000000000000000", status: "pending", ...fields }, 201);
+  const job = { id: "job_00000000000000000000000000", status: "pending", ...fields };
+  return c.body(stringify(job), 201, { "content-type": "application/json" });
 });
 serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) =>
   process.stdout.write(`{"port":${port}}\n`),

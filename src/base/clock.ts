@@ -45,7 +45,16 @@ export function parseTime(text: string): number | null {
   return day > daysInMonth ? null : ms;
 }
 
+const DAY_MS = 86_400_000;
+let namedDay = Number.NaN;
+let dayName = "";
+
 /** The UTC day of a time, `2026-11-21`. */
 export function utcDay(ms: number): string {
-  return formatTime(ms).slice(0, 10);
+  const day = Math.floor(ms / DAY_MS);
+  if (day !== namedDay) {
+    dayName = new Date(ms).toISOString().slice(0, 10);
+    namedDay = day;
+  }
+  return dayName;
 }

@@ -7,6 +7,9 @@ export type IdPrefix = "job" | "sch" | "key" | "acct" | "req" | "sec" | "cb";
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
+/** Two characters for each ten bits. */
+const PAIRS = Array.from({ length: 1_024 }, (_, bits) => ALPHABET[bits >>> 5]! + ALPHABET[bits & 31]!);
+
 /** Random bytes are drawn in bulk: a call to the kernel for each id would cost more than the rest of it. */
 const POOL_BYTES = 5_000;
 /** What follows the time: two bytes of version and counter, eight of variant and chance. */
@@ -51,18 +54,9 @@ function encodeTime(ms: number): string {
 
 /** Five bytes as eight characters. */
 function encodeFive(bytes: Buffer, at: number): string {
-  const high = bytes.readUInt32BE(at);
-  const low = bytes[at + 4]!;
-  return (
-    ALPHABET[high >>> 27]! +
-    ALPHABET[(high >>> 22) & 31]! +
-    ALPHABET[(high >>> 17) & 31]! +
-    ALPHABET[(high >>> 12) & 31]! +
-    ALPHABET[(high >>> 7) & 31]! +
-    ALPHABET[(high >>> 2) & 31]! +
-    ALPHABET[((high & 3) << 3) | (low >>> 5)]! +
-    ALPHABET[low & 31]!
-  );
+  const high = (bytes[at]! << 12) | (bytes[at + 1]! << 4) | (bytes[at + 2]! >>> 4);
+  const low = ((bytes[at + 2]! & 15) << 16) | (bytes[at + 3]! << 8) | bytes[at + 4]!;
+  return PAIRS[high >>> 10]! + PAIRS[high & 1023]! + PAIRS[low >>> 10]! + PAIRS[low & 1023]!;
 }
 
 export function isId(prefix: IdPrefix, text: string): boolean {

@@ -23,10 +23,14 @@ let collected: string[] = [];
 export function stringify(value: unknown, indent?: number): string {
   collected = [];
   const text = JSON.stringify(value, null, indent);
-  if (collected.length === 0) return text;
-  const pieces = text.split(QUOTED_MARK);
-  const raws = collected;
-  return pieces.map((piece, i) => (i === 0 ? piece : raws[i - 1] + piece)).join("");
+  let woven = "";
+  let done = 0;
+  for (const raw of collected) {
+    const mark = text.indexOf(QUOTED_MARK, done);
+    woven += text.slice(done, mark) + raw;
+    done = mark + QUOTED_MARK.length;
+  }
+  return woven + text.slice(done);
 }
 
 export class JsonFault extends Error {}

@@ -8,8 +8,8 @@ export interface Address {
 
 /** All addresses of one family whose first bits are equal; what a CIDR (RFC 4632) names. */
 export interface Range extends Address {
-  /** How many bits, from the left, have to be equal. */
-  readonly prefix: number;
+  /** Ones where the bits of an address have to be those of the range. */
+  readonly mask: bigint;
 }
 
 const WIDTH = { 4: 32, 6: 128 } as const;
@@ -20,7 +20,7 @@ const LOW_32 = 0xffff_ffffn;
  * RFC 4291 §2.5.5.2) come back as IPv4, since the system connects to that.
  */
 export function parseAddress(text: string): Address | null {
-  const bare = text.replace(/%.*$/s, "");
+  const bare = text.includes("%") ? text.slice(0, text.indexOf("%")) : text;
   if (isIPv4(bare)) return { family: 4, bits: ipv4Bits(bare) };
   if (!isIPv6(bare)) return null;
   const bits = ipv6Bits(bare);
@@ -39,13 +39,12 @@ export function parseRange(text: string): Range | null {
   const prefix = Number(match?.[2] ?? written) - (written - width);
   if (prefix < 0 || prefix > width) return null;
   const rest = BigInt(width - prefix);
-  return { family, bits: (bits >> rest) << rest, prefix };
+  const mask = ((1n << BigInt(prefix)) - 1n) << rest;
+  return { family, bits: bits & mask, mask };
 }
 
 export function isWithin(range: Range, address: Address): boolean {
-  if (range.family !== address.family) return false;
-  const rest = BigInt(WIDTH[range.family] - range.prefix);
-  return range.bits >> rest === address.bits >> rest;
+  return range.family === address.family && (address.bits & range.mask) === range.bits;
 }
 
 export function formatIPv4(bits: bigint): string {
@@ -108,7 +107,7 @@ function isAssigned(bits: bigint): boolean {
 }
 
 function ipv4Bits(text: string): bigint {
-  return text.split(".").reduce((bits, octet) => (bits << 8n) | BigInt(octet), 0n);
+  return BigInt(text.split(".").reduce((bits, octet) => bits * 256 + Number(octet), 0));
 }
 
 function ipv6Bits(text: string): bigint {

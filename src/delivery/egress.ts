@@ -111,7 +111,11 @@ function within(ranges: readonly Range[], address: Address): boolean {
  */
 export function objection(rules: EgressRules, text: string, port: number): string | null {
   const address = parseAddress(text);
-  if (address === null) return "not an IP address";
+  return address === null ? "not an IP address" : objectionToAny(rules, address, port);
+}
+
+/** The objection to the address itself, or to one that it carries. */
+function objectionToAny(rules: EgressRules, address: Address, port: number): string | null {
   const outer = objectionTo(rules, address, port);
   if (outer !== null) return outer;
   for (const carried of carriedIPv4(address)) {
@@ -134,8 +138,11 @@ const UNLESS_NAMED = "which is called only if ERRAND_EGRESS_ALLOW names it";
 
 /** A sentence that says why the address is refused, or null. */
 export function refusal(rules: EgressRules, address: string, port: number): string | null {
-  const found = objection(rules, address, port);
-  return found === null ? null : `${address} is ${found}`;
+  return sentence(address, objection(rules, address, port));
+}
+
+function sentence(host: string, found: string | null): string | null {
+  return found === null ? null : `${host} is ${found}`;
 }
 
 /**
@@ -143,22 +150,23 @@ export function refusal(rules: EgressRules, address: string, port: number): stri
  * digits into dotted quads) and the names that are always loopback (RFC 6761 §6.3). Other names are judged when the
  * socket connects, on the address that is used.
  */
-export function refusalOfUrl(rules: EgressRules, url: URL): string | null {
+export function refusalOfUrl(rules: EgressRules, url: Readonly<URL>): string | null {
   const host = bareHost(url);
   const port = portOf(url);
-  if (parseAddress(host) !== null) return refusal(rules, host, port);
+  const address = parseAddress(host);
+  if (address !== null) return sentence(host, objectionToAny(rules, address, port));
   if (!/(?:^|\.)localhost\.?$/.test(host)) return null;
   const objections = ["127.0.0.1", "::1"].map((address) => objection(rules, address, port));
-  return objections.includes(null) ? null : `${host} is ${objections[0]}`;
+  return objections.includes(null) ? null : sentence(host, objections[0] ?? null);
 }
 
 /** The host of a URL as sockets take it: an IPv6 literal without its brackets. */
-export function bareHost(url: URL): string {
+export function bareHost(url: Readonly<URL>): string {
   return url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
 }
 
 /** The port of an http or https URL; the URL parser leaves the scheme's own one out. */
-export function portOf(url: URL): number {
+export function portOf(url: Readonly<URL>): number {
   if (url.port !== "") return Number(url.port);
   return url.protocol === "https:" ? 443 : 80;
 }

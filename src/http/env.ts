@@ -1,5 +1,6 @@
 /** What travels with a request through the middleware. */
 import type { HttpBindings } from "@hono/node-server";
+import type { Context as HonoContext } from "hono";
 import type { Tenant } from "../base/tenant.ts";
 
 export interface HttpEnv {
@@ -9,4 +10,10 @@ export interface HttpEnv {
     /** Counts the request against its tenant's rate limit; throws `rate_limited`. */
     limitRate: (tenant: Tenant) => void;
   };
+}
+
+/** A header of the request as Node has read it. Hono would make an object of all of them first, for every request. */
+export function headerOf(c: HonoContext<HttpEnv>, name: string): string | undefined {
+  const value = c.env.incoming.headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
 }

@@ -10,7 +10,7 @@ import { isRawPlace } from "../operations/raw-places.ts";
 import type { StoredAnswer } from "../store/store.ts";
 import { authenticate, requireScope } from "./auth.ts";
 import { readBody } from "./body.ts";
-import type { HttpEnv } from "./env.ts";
+import { type HttpEnv, headerOf } from "./env.ts";
 import { EVENT_STREAM, writeEvents } from "./events.ts";
 
 const JSON_TYPE = "application/json";
@@ -41,8 +41,8 @@ export function refuseOtherMethods(app: Hono<HttpEnv>, path: string, allowed: re
 }
 
 async function serve(c: HonoContext<HttpEnv>, operation: Operation, services: Services): Promise<Response> {
-  const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
-  c.var.limitRate(principal.tenant);
+  const principal = await authenticate(services.store.accounts, headerOf(c, "authorization"));
+  c.get("limitRate")(principal.tenant);
   requireScope(principal, operation.scope);
   const given = await givenInput(c, operation, services.limits.maxBodyBytes);
   const done = await callOperation(operation, given, {
@@ -73,7 +73,7 @@ async function givenInput(c: HonoContext<HttpEnv>, operation: Operation, maxByte
   const query = queryOf(c);
   const hasBody = operation.http.method !== "GET" && operation.http.method !== "DELETE";
   if (!hasBody) {
-    const lastEventId = operation.streams === true ? c.req.header("last-event-id") : undefined;
+    const lastEventId = operation.streams === true ? headerOf(c, "last-event-id") : undefined;
     const resumed = lastEventId === undefined ? {} : { last_event_id: lastEventId };
     return { ...coerceFields(operation.input, query), ...resumed, ...path };
   }
@@ -122,7 +122,7 @@ async function jsonBody(c: HonoContext<HttpEnv>, operation: Operation, maxBytes:
     if (operation.http.bodyOptional === true || bodyless(operation)) return {};
     throw new Problem("invalid_json", "The body is missing; this request needs a JSON object.");
   }
-  const type = c.req.header("content-type");
+  const type = headerOf(c, "content-type");
   if (type === undefined || !/^application\/json *(;|$)/i.test(type)) {
     throw new Problem(
       "unsupported_media_type",
@@ -140,7 +140,7 @@ async function jsonBody(c: HonoContext<HttpEnv>, operation: Operation, maxBytes:
 
 /** `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header), quoted or bare. */
 function idempotencyKeyOf(c: HonoContext<HttpEnv>): string | null {
-  const header = c.req.header("idempotency-key");
+  const header = headerOf(c, "idempotency-key");
   if (header === undefined) return null;
   const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
   if (isIdempotencyKey(key)) return key;

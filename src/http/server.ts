@@ -7,7 +7,7 @@ import { Problem } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
 import type { Logger } from "../base/log.ts";
 import type { Operation, Services } from "../operations/operation.ts";
-import type { HttpEnv } from "./env.ts";
+import { type HttpEnv, headerOf } from "./env.ts";
 import { answerMalformed, malformed } from "./malformed.ts";
 import type { Metrics } from "./metrics.ts";
 import { mountOperations, refuseOtherMethods } from "./mount.ts";
@@ -15,6 +15,7 @@ import { KEYLESS_PATHS } from "./openapi-parts.ts";
 import { problemResponse } from "./problem.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { mountReference } from "./reference.ts";
+import { FixedPathRouter } from "./router.ts";
 import { SAFE_HEADERS } from "./safe-headers.ts";
 
 export interface HttpParts {
@@ -36,10 +37,10 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export function createApp(parts: HttpParts): Hono<HttpEnv> {
   const { operations, services, limitRate, clock, log, metrics, notReady, version, mountDoors } = parts;
-  const app = new Hono<HttpEnv>();
+  const app = new Hono<HttpEnv>({ router: new FixedPathRouter() });
 
   app.use(async function identify(c, next) {
-    const given = c.req.header("x-request-id");
+    const given = headerOf(c, "x-request-id");
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newId("req", clock.now());
     c.set("requestId", requestId);
     // On Node's own response, so that whatever answers, an error included, carries them.
@@ -116,6 +117,9 @@ export interface Listener {
 /** A stop wakes all who wait for something, so that an answer still open after this is one that nobody reads. */
 const CLOSE_MS = 5_000;
 
+/** How often, while closing, connections are looked for that have had their last answer. */
+const SWEEP_MS = 20;
+
 /** Slow clients are cut off by these; Node's defaults are for a server behind a proxy. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
@@ -127,7 +131,6 @@ export function listen(
   clock: Clock,
   log: Logger,
 ): Promise<Listener> {
-  let closing = false;
   const answer = getRequestListener(app.fetch, {
     // For HTTP/1.0, which knows no Host header.
     hostname: host,
@@ -151,11 +154,6 @@ export function listen(
     },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
-  // A kept-alive connection would hold the close up until it times out: each goes with its last answer.
-  const onAnswered = () => {
-    if (closing) setImmediate(() => server.closeIdleConnections());
-  };
-  server.on("request", (_, outgoing) => outgoing.once("close", onAnswered));
   server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
   answerMalformed(server, clock);
   return new Promise((resolve, reject) => {
@@ -167,10 +165,17 @@ export function listen(
         port: typeof address === "object" && address !== null ? address.port : port,
         close: () =>
           new Promise<void>((done) => {
-            closing = true;
-            const cancel = clock.timer(CLOSE_MS, () => server.closeAllConnections());
+            const cutOff = clock.timer(CLOSE_MS, () => server.closeAllConnections());
+            // A kept-alive connection would hold the close up until it times out: each goes after its last answer.
+            let stopSweeping = () => {};
+            const sweep = () => {
+              server.closeIdleConnections();
+              stopSweeping = clock.timer(SWEEP_MS, sweep);
+            };
+            sweep();
             server.close(() => {
-              cancel();
+              cutOff();
+              stopSweeping();
               done();
             });
           }),

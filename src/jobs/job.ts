@@ -1,6 +1,7 @@
 /** The job and its steps as data. What may happen to them is in lifecycle.ts; how users see them, in view.ts. */
 import type { RawJson } from "../base/json.ts";
 import type { Tenant } from "../base/tenant.ts";
+import { knownUrl } from "../base/url.ts";
 import type { ErrorCode, Headers } from "./outcome.ts";
 
 export const STATUSES = [
@@ -180,5 +181,5 @@ export interface Attempt {
 
 /** Lanes keep targets apart: due jobs wait per queue and origin. */
 export function originOf(url: string): string {
-  return new URL(url).origin;
+  return knownUrl(url).origin;
 }

@@ -6,7 +6,7 @@ import { Problem } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { authenticate, requireScope } from "../http/auth.ts";
 import { readBody } from "../http/body.ts";
-import type { HttpEnv } from "../http/env.ts";
+import { type HttpEnv, headerOf } from "../http/env.ts";
 import { problemDocument, problemOf } from "../http/problem.ts";
 import { callOperation } from "../operations/call.ts";
 import { type Operation, type Services, Stream } from "../operations/operation.ts";
@@ -28,7 +28,7 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
   const tools = toolsOf(operations);
 
   return async (c) => {
-    const principal = await authenticate(services.store.accounts, c.req.header("authorization"));
+    const principal = await authenticate(services.store.accounts, headerOf(c, "authorization"));
     c.var.limitRate(principal.tenant);
     if (c.req.method !== "POST") {
       // Streams and sessions of older protocol versions are for servers that have something to push.
@@ -76,7 +76,7 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
 
 /** The text of a request that says that it is JSON. */
 async function textOf(c: HonoContext<HttpEnv>, maxBytes: number): Promise<string> {
-  if (!isJsonContentType(c.req.header("content-type") ?? null))
+  if (!isJsonContentType(headerOf(c, "content-type") ?? null))
     throw new Problem("unsupported_media_type", "The Content-Type has to be application/json.");
   return readBody(c.env.incoming, maxBytes);
 }

@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { parseTime } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { RawJson } from "../base/json.ts";
+import { parseUrl } from "../base/url.ts";
 import { isForbiddenHeader } from "../jobs/forbidden-headers.ts";
 
 /**
@@ -63,7 +64,7 @@ function urlFault(text: string): string | null {
   if (/[\s\\\u0000-\u001f\u007f]/.test(text))
     return "must not contain spaces, backslashes or control characters; percent-encode them";
   if (!text.isWellFormed()) return NOT_TEXT;
-  const parsed = URL.parse(text);
+  const parsed = parseUrl(text);
   if (parsed === null) return `has to be an absolute URL, such as "https://example.com/hook"`;
   const { protocol, username, password } = parsed;
   if (protocol !== "http:" && protocol !== "https:")

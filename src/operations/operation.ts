@@ -13,7 +13,7 @@ export interface Services {
   readonly clock: Clock;
   readonly feed: Feed;
   /** Why Errand may not call this URL, as far as the URL alone shows it; null when it may. */
-  readonly refusalOfUrl: (url: URL) => string | null;
+  readonly refusalOfUrl: (url: Readonly<URL>) => string | null;
   readonly limits: { readonly requestsPerSecond: number; readonly maxBodyBytes: number };
 }
 
