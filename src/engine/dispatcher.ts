@@ -9,8 +9,9 @@ import { interrupt, release, type Settlement, settle } from "../jobs/lifecycle.t
 import type { Outcome } from "../jobs/outcome.ts";
 import { jsonBody, stepBody, type UnresolvedReference } from "../jobs/pipeline.ts";
 import type { Change, Claim, Store } from "../store/store.ts";
-import { type LaneLimits, Lanes } from "./lanes.ts";
+import { Lanes } from "./lanes.ts";
 import { Loop } from "./loop.ts";
+import { type LaneLimits, standingAfter } from "./shares.ts";
 
 export interface DispatcherParts {
   readonly store: Store;
@@ -51,7 +52,7 @@ export class Dispatcher {
     if (orphans > 0) log.warn({ orphans }, "attempts that a stop of the service interrupted are due again");
     this.unsubscribe();
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
-    for (const limits of await store.engine.queueLimits()) this.lanes.setQueueLimits(limits);
+    for (const limits of await store.engine.queueLimits()) this.lanes.setQueueLimits(limits, clock.now());
     for (const { lane, dueAt } of await store.engine.lanes()) this.lanes.note(lane, dueAt);
     this.loop.start();
   }
@@ -100,7 +101,7 @@ export class Dispatcher {
     let nudge = false;
     for (const change of changes) {
       if (change.kind === "lane") this.lanes.note(change.lane, change.dueAt);
-      else if (change.kind === "queue") this.lanes.setQueueLimits(change.limits);
+      else if (change.kind === "queue") this.lanes.setQueueLimits(change.limits, this.parts.clock.now());
       else continue;
       nudge = true;
     }
@@ -108,20 +109,21 @@ export class Dispatcher {
   }
 
   private begin(claim: Claim): void {
-    const delivery = this.deliver(claim).finally(() => {
+    const delivery = this.deliver(claim).then((outcome) => {
       this.deliveries.delete(delivery);
-      this.lanes.finished(claim.lane);
+      this.lanes.finished(claim.lane, standingAfter(outcome), this.parts.clock.now());
       this.loop.nudge();
     });
     this.deliveries.add(delivery);
   }
 
   /** One attempt, from claim to ledger. */
-  private async deliver(claim: Claim): Promise<void> {
+  private async deliver(claim: Claim): Promise<Outcome | null> {
     const outcome = await this.attempt(claim);
     const settlement = this.judge(claim, outcome);
     if (outcome !== null) this.parts.onAttempt?.(claim, outcome);
     await this.record(claim, settlement);
+    return outcome;
   }
 
   /** Null when the shutdown did not wait for it. Never rejects: whatever happens, the claim gets its settlement. */

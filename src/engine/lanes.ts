@@ -1,13 +1,8 @@
 /** Which lanes may begin how many attempts: due jobs wait per (queue, origin), so that no target is in another's way. */
 import type { Lane, QueueLimits } from "../store/store.ts";
 import { Heap } from "./heap.ts";
-
-export interface LaneLimits {
-  /** Attempts at once, over all. */
-  readonly total: number;
-  /** Attempts at once at one origin. */
-  readonly perOrigin: number;
-}
+import { type LaneLimits, placesFor, QUICK_MS, reserveOf, type Standing, type Traffic } from "./shares.ts";
+import { Standings } from "./standings.ts";
 
 /** Leave to claim up to `limit` jobs of a lane. The places are taken until {@link Lanes.claimed} gives back the rest. */
 export interface Grant {
@@ -17,16 +12,24 @@ export interface Grant {
 
 /** A limit that several lanes share: an origin or a queue. Lanes that met it closed wait in `parked`, in turn. */
 interface Gate {
-  /** Lanes that know it. */
-  lanes: number;
   inFlight: number;
   limit: number;
   readonly parked: Set<LaneState>;
 }
 
+interface Origin extends Gate {
+  readonly name: string;
+  /** Lanes that know it. */
+  lanes: number;
+  /** Lanes of it that are due. */
+  due: number;
+  /** When one of its attempts ended last, or the first of those under way began. */
+  heardAt: number;
+}
+
 interface LaneState {
   readonly lane: Lane;
-  readonly origin: Gate;
+  readonly origin: Origin;
   readonly queue: Gate;
   /** When its first job is due, as far as is known; null for none. Too early is harmless: a claim corrects it. */
   dueAt: number | null;
@@ -43,20 +46,26 @@ interface LaneState {
  */
 export class Lanes {
   private readonly lanes = new Map<number, LaneState>();
-  private readonly origins = new Map<string, Gate>();
+  private readonly origins = new Map<string, Origin>();
+  private readonly standings = new Standings();
   private readonly queues = new Map<number, Gate>();
   private readonly waiting = new Heap<LaneState>();
-  private readonly ready = new Set<LaneState>();
-  /** Parked lanes whose origin is at its share but not at its own limit: they go on as soon as the share grows. */
+  /** Lanes of origins that are quick; of the others. */
+  private readonly ready = { quick: new Set<LaneState>(), other: new Set<LaneState>() };
+  /** Parked lanes whose origin is at its share but not at its own limit: they go on as soon as the shares grow. */
   private readonly squeezed = new Set<LaneState>();
-  /** The share at which the squeezed lanes were turned away. */
+  /** The shares at which the squeezed lanes were turned away. */
   private squeezedAt = Infinity;
   private readonly limits: LaneLimits;
+  private readonly reserve: number;
   private total = 0;
+  /** Origins with due lanes or attempts under way. */
+  private contending = 0;
   private turn = 0;
 
   constructor(limits: LaneLimits) {
     this.limits = limits;
+    this.reserve = reserveOf(limits);
   }
 
   /** Attempts under way. */
@@ -68,7 +77,7 @@ export class Lanes {
   get depth(): { lanes: number; parked: number; ready: number } {
     let parked = 0;
     for (const state of this.lanes.values()) if (state.place === "parked") parked += 1;
-    return { lanes: this.lanes.size, parked, ready: this.ready.size };
+    return { lanes: this.lanes.size, parked, ready: this.ready.quick.size + this.ready.other.size };
   }
 
   /** A job of the lane is due at `dueAt`. */
@@ -79,10 +88,10 @@ export class Lanes {
     if (state.place === "idle" || state.place === "waiting") this.wait(state, dueAt);
   }
 
-  setQueueLimits({ id, concurrency, paused }: QueueLimits): void {
+  setQueueLimits({ id, concurrency, paused }: QueueLimits, now: number): void {
     const gate = this.queueGate(id);
     gate.limit = paused ? 0 : (concurrency ?? Infinity);
-    this.unpark(gate);
+    this.unpark(gate, now);
     // A lane that the old rate limit put off may begin sooner by the new one: its next claim tells.
     for (const state of this.lanes.values()) {
       if (state.queue !== gate || (state.place !== "waiting" && state.place !== "claiming")) continue;
@@ -100,29 +109,33 @@ export class Lanes {
       entry = this.waiting.peek()
     ) {
       const { item: state } = this.waiting.pop();
-      if (state.place !== "waiting" || state.dueAt === null || state.dueAt > now) continue;
-      state.place = "ready";
+      const isHeld = state.place === "waiting" || state.place === "parked";
+      if (!isHeld || state.dueAt === null || state.dueAt > now) continue;
+      this.leaveGates(state);
+      this.move(state, "ready");
       due.push(state);
     }
     // Lanes that a rate limit holds come due together: whoever was served last goes last, so that none takes all of it.
-    for (const state of due.sort((a, b) => a.servedTurn - b.servedTurn)) this.ready.add(state);
+    for (const state of due.sort((a, b) => a.servedTurn - b.servedTurn)) this.makeReady(state, now);
+    // The others come first, and leave the reserve to the quick ones.
+    return [...this.grant(this.ready.other, this.reserve, now), ...this.grant(this.ready.quick, 0, now)];
+  }
+
+  private grant(ready: Set<LaneState>, reserve: number, now: number): Grant[] {
     const grants: Grant[] = [];
-    for (const state of this.ready) {
-      const free = this.limits.total - this.total;
+    for (const state of ready) {
+      const free = this.limits.total - reserve - this.total;
       if (free <= 0) break;
-      this.ready.delete(state);
-      const closed = this.closedGate(state);
+      ready.delete(state);
+      const places = this.placesAt(state.origin, now);
+      const closed = closedGate(state, places);
       if (closed !== null) {
-        this.park(state, closed);
+        this.park(state, closed, now);
         continue;
       }
-      const limit = Math.min(
-        free,
-        this.originLimit() - state.origin.inFlight,
-        state.queue.limit - state.queue.inFlight,
-      );
-      this.occupy(state, limit);
-      state.place = "claiming";
+      const limit = Math.min(free, places - state.origin.inFlight, state.queue.limit - state.queue.inFlight);
+      this.occupy(state, limit, now);
+      this.move(state, "claiming");
       state.dueAt = null;
       grants.push({ lane: state.lane, limit });
     }
@@ -141,40 +154,42 @@ export class Lanes {
     state.dueAt = dueAt;
     if (count > 0) state.servedTurn = ++this.turn;
     if (dueAt === null) {
-      state.place = "idle";
+      this.move(state, "idle");
     } else if (dueAt <= now) {
-      this.makeReady(state);
+      this.makeReady(state, now);
     } else {
       this.wait(state, dueAt);
     }
-    this.occupy(state, count - grant.limit);
-    if (count < grant.limit) this.unparkAround(state);
+    this.occupy(state, count - grant.limit, now);
+    if (count < grant.limit) this.unparkAround(state, now);
     this.forgetIfDone(state);
-    this.easeSqueeze();
+    this.easeSqueeze(now);
   }
 
-  /** An attempt of the lane has ended. */
-  finished(lane: Lane): void {
+  /** An attempt of the lane has ended, which has shown something of its origin. */
+  finished(lane: Lane, standing: Standing, now: number): void {
     const state = this.lanes.get(lane.id);
     if (state === undefined) return;
-    this.occupy(state, -1);
-    this.unparkAround(state);
+    this.standings.learn(lane.origin, standing);
+    state.origin.heardAt = now;
+    this.occupy(state, -1, now);
+    this.unparkAround(state, now);
+    // What it is ready for depends on what its origin has just shown.
+    if (state.place === "ready") this.makeReady(state, now);
     this.forgetIfDone(state);
-    this.easeSqueeze();
+    this.easeSqueeze(now);
   }
 
   /** When something is due next: `now` when a lane is ready and a place is free, null when there is nothing to wait for. */
   wakeAt(now: number): number | null {
-    if (this.ready.size > 0 && this.total < this.limits.total) return now;
+    const free = this.limits.total - this.total;
+    if (this.ready.quick.size > 0 && free > 0) return now;
+    if (this.ready.other.size > 0 && free > this.reserve) return now;
     return this.waiting.peek()?.at ?? null;
   }
 
   private add(lane: Lane): LaneState {
-    let origin = this.origins.get(lane.origin);
-    if (origin === undefined) {
-      origin = { lanes: 0, inFlight: 0, limit: this.limits.perOrigin, parked: new Set() };
-      this.origins.set(lane.origin, origin);
-    }
+    const origin = this.originGate(lane.origin);
     const state: LaneState = {
       lane,
       origin,
@@ -189,78 +204,119 @@ export class Lanes {
     return state;
   }
 
+  private originGate(name: string): Origin {
+    let origin = this.origins.get(name);
+    if (origin === undefined) {
+      const limit = this.limits.perOrigin;
+      origin = { name, lanes: 0, due: 0, inFlight: 0, limit, heardAt: 0, parked: new Set() };
+      this.origins.set(name, origin);
+    }
+    return origin;
+  }
+
   private queueGate(id: number): Gate {
     let gate = this.queues.get(id);
     if (gate === undefined) {
-      gate = { lanes: 0, inFlight: 0, limit: Infinity, parked: new Set() };
+      gate = { inFlight: 0, limit: Infinity, parked: new Set() };
       this.queues.set(id, gate);
     }
     return gate;
   }
 
   private wait(state: LaneState, at: number): void {
-    state.place = "waiting";
+    this.move(state, "waiting");
     this.waiting.push(at, state);
   }
 
-  private occupy(state: LaneState, places: number): void {
+  private move(state: LaneState, place: LaneState["place"]): void {
+    this.contend(state.origin, Number(isDue(place)) - Number(isDue(state.place)), 0);
+    state.place = place;
+  }
+
+  private occupy(state: LaneState, places: number, now: number): void {
+    const { origin } = state;
+    if (origin.inFlight === 0) origin.heardAt = now;
     this.total += places;
     state.inFlight += places;
-    state.origin.inFlight += places;
     state.queue.inFlight += places;
+    this.contend(origin, 0, places);
   }
 
-  private closedGate(state: LaneState): Gate | null {
-    if (state.origin.inFlight >= this.originLimit()) return state.origin;
-    if (state.queue.inFlight >= state.queue.limit) return state.queue;
-    return null;
+  private contend(origin: Origin, due: number, places: number): void {
+    const before = origin.due + origin.inFlight > 0;
+    origin.due += due;
+    origin.inFlight += places;
+    this.contending += Number(origin.due + origin.inFlight > 0) - Number(before);
   }
 
-  /**
-   * Up to half of all places an origin may use its own limit. Above that each gets an equal share of the other half,
-   * at least one, so that targets which hang cannot take every place from those which answer.
-   */
-  private originLimit(): number {
-    const half = this.limits.total / 2;
-    if (this.total < half) return this.limits.perOrigin;
-    return Math.max(1, Math.min(this.limits.perOrigin, Math.floor(half / Math.max(1, this.origins.size))));
+  private standingOf({ name, inFlight, heardAt }: Origin, now: number): Standing {
+    const standing = this.standings.of(name);
+    // A slow one is known for it: its silence says nothing new.
+    return standing !== "slow" && inFlight > 0 && now - heardAt >= QUICK_MS ? "silent" : standing;
   }
 
-  private park(state: LaneState, gate: Gate): void {
-    state.place = "parked";
+  private placesAt(origin: Origin, now: number): number {
+    return placesFor(this.standingOf(origin, now), this.limits, this.traffic, origin.inFlight);
+  }
+
+  private park(state: LaneState, gate: Gate, now: number): void {
+    const { origin } = state;
+    this.move(state, "parked");
     gate.parked.add(state);
-    if (gate !== state.origin || gate.inFlight >= gate.limit) return;
+    if (gate !== origin || gate.inFlight >= gate.limit) return;
+    if (this.standingOf(origin, now) === "new") {
+      // What others do makes no room for it: its own attempt does, or the time.
+      this.waiting.push(origin.heardAt + QUICK_MS, state);
+      return;
+    }
     this.squeezed.add(state);
-    this.squeezedAt = Math.min(this.squeezedAt, this.originLimit());
+    this.squeezedAt = Math.min(this.squeezedAt, this.shares);
   }
 
-  /** Places that became free anywhere may have made the share larger, at gates where no attempt has ended. */
-  private easeSqueeze(): void {
-    if (this.squeezed.size === 0 || this.originLimit() <= this.squeezedAt) return;
+  private get traffic(): Traffic {
+    return { taken: this.total, contending: this.contending };
+  }
+
+  /** Grows when there is more room for any standing. */
+  private get shares(): number {
+    const { limits, traffic } = this;
+    return placesFor("quick", limits, traffic, 0) + placesFor("silent", limits, traffic, 0);
+  }
+
+  /** Places that became free anywhere may have made the shares larger, at gates where no attempt has ended. */
+  private easeSqueeze(now: number): void {
+    if (this.squeezed.size === 0 || this.shares <= this.squeezedAt) return;
     for (const state of this.squeezed) {
-      state.origin.parked.delete(state);
-      this.makeReady(state);
+      this.leaveGates(state);
+      this.makeReady(state, now);
     }
-    this.squeezed.clear();
     this.squeezedAt = Infinity;
   }
 
-  private makeReady(state: LaneState): void {
-    state.place = "ready";
-    this.ready.add(state);
+  private leaveGates(state: LaneState): void {
+    state.origin.parked.delete(state);
+    state.queue.parked.delete(state);
+    this.squeezed.delete(state);
+  }
+
+  private makeReady(state: LaneState, now: number): void {
+    this.move(state, "ready");
+    const isQuick = this.standingOf(state.origin, now) === "quick";
+    this.ready[isQuick ? "other" : "quick"].delete(state);
+    this.ready[isQuick ? "quick" : "other"].add(state);
   }
 
   /** Everything that waited at a gate of this lane gets its turn again; what is still closed parks again. */
-  private unparkAround(state: LaneState): void {
-    this.unpark(state.origin);
-    this.unpark(state.queue);
+  private unparkAround(state: LaneState, now: number): void {
+    this.unpark(state.origin, now);
+    this.unpark(state.queue, now);
   }
 
-  private unpark(gate: Gate): void {
+  private unpark(gate: Gate, now: number): void {
     if (gate.inFlight >= gate.limit) return;
     for (const state of gate.parked) {
       this.squeezed.delete(state);
-      this.makeReady(state);
+      this.makeReady(state, now);
     }
     gate.parked.clear();
   }
@@ -271,4 +327,14 @@ export class Lanes {
     state.origin.lanes -= 1;
     if (state.origin.lanes === 0) this.origins.delete(state.lane.origin);
   }
+}
+
+function isDue(place: LaneState["place"]): boolean {
+  return place === "ready" || place === "parked" || place === "claiming";
+}
+
+/** The gate that lets no further attempt of the lane begin, when its origin may have so many under way. */
+function closedGate({ origin, queue }: LaneState, places: number): Gate | null {
+  if (origin.inFlight >= places) return origin;
+  return queue.inFlight >= queue.limit ? queue : null;
 }

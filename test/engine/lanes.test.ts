@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import { type Grant, Lanes } from "../../src/engine/lanes.ts";
+import type { Standing } from "../../src/engine/shares.ts";
 import type { Lane } from "../../src/store/store.ts";
 
 const lane = (id: number, queueId: number, origin: string): Lane => ({ id, queueId, origin });
@@ -32,6 +33,7 @@ class Backlog {
   }
 }
 
+const standings: readonly Standing[] = ["quick", "slow", "new"];
 const LANES = [0, 1, 2, 3, 4, 5].map((id) => lane(id, id % 3, `http://o${id % 4}`));
 const action = fc.oneof(
   {
@@ -103,7 +105,7 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
         const finish = (which: number) => {
           if (backlog.active.length === 0) return;
           const [ended] = backlog.active.splice(which % backlog.active.length, 1);
-          lanes.finished(ended!);
+          lanes.finished(ended!, standings[which % standings.length]!, now);
         };
         const add = (which: number, at: number) => {
           backlog.add(LANES[which]!, at);
@@ -116,11 +118,14 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
           else if (one.kind === "pass") now += one.ms;
           else if (one.kind === "limit") {
             queueLimits.set(one.queue, one.to ?? Infinity);
-            lanes.setQueueLimits({
-              id: one.queue,
-              concurrency: one.to === 0 ? null : one.to,
-              paused: one.to === 0,
-            });
+            lanes.setQueueLimits(
+              {
+                id: one.queue,
+                concurrency: one.to === 0 ? null : one.to,
+                paused: one.to === 0,
+              },
+              now,
+            );
           }
           if (one.kind === "overlap") {
             run(() => {
@@ -132,7 +137,7 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
         }
 
         // The limits go, and time passes: everything has to come, woken by nothing but wakeAt and ends of attempts.
-        for (const id of [0, 1, 2]) lanes.setQueueLimits({ id, concurrency: null, paused: false });
+        for (const id of [0, 1, 2]) lanes.setQueueLimits({ id, concurrency: null, paused: false }, now);
         queueLimits.clear();
         for (let i = 0; backlog.size > 0 || backlog.active.length > 0; i++) {
           assert.ok(i < 10_000, "nothing is forgotten");
@@ -166,18 +171,81 @@ describe("shares", () => {
     return taken;
   }
 
-  test("origins that hang leave places for the others", () => {
-    const lanes = new Lanes({ total: 512, perOrigin: 64 });
-    for (let i = 0; i < 50; i++) lanes.note(lane(i, 0, `http://dead${i}`), 0);
+  const LIMITS = { total: 512, perOrigin: 64 };
+
+  /** One attempt that has shown what the origin is. */
+  function show(lanes: Lanes, one: Lane, standing: Standing): void {
+    lanes.note(one, 0);
+    for (const grant of lanes.take(0)) lanes.claimed(grant, 1, null, 0);
+    lanes.finished(one, standing, 0);
+  }
+
+  test("an origin that nobody called before begins with a few attempts, and gets its limit by an answer or a second", () => {
+    const lanes = new Lanes(LIMITS);
+    const [answers, waits] = [lane(1, 0, "http://answers"), lane(2, 0, "http://waits")];
+    lanes.note(answers, 0);
+    lanes.note(waits, 0);
+    assert.deepEqual([...fill(lanes).values()], [8, 1]);
+    lanes.finished(answers, "quick", 5);
+    assert.deepEqual([...fill(lanes, 5)], [["http://answers", 57]]);
+    assert.equal(lanes.wakeAt(5), 1_000);
+    assert.deepEqual([...fill(lanes, 1_000)], [["http://waits", 63]]);
+  });
+
+  test("500 origins that hang hold hardly more than a place each, and all others begin at once", () => {
+    const lanes = new Lanes(LIMITS);
+    for (let i = 0; i < 500; i++) lanes.note(lane(i, 0, `http://dead${i}`), 0);
+    for (const now of [0, 1_000, 60_000]) fill(lanes, now);
+    assert.equal(lanes.inFlight, 507);
+    for (let i = 0; i < 500; i++) {
+      const healthy = lane(1_000 + i, 0, `http://healthy${i}`);
+      lanes.note(healthy, 0);
+      assert.equal(fill(lanes).get(healthy.origin), 1);
+      lanes.finished(healthy, "quick", 0);
+      // It has no end of due jobs; the next one is not to find its places taken.
+      lanes.take(0).forEach((grant) => lanes.claimed(grant, 0, null, 0));
+    }
+  });
+
+  test("more origins than there are places hang: the last places are for those that are quick", () => {
+    const lanes = new Lanes(LIMITS);
+    const quick = lane(1, 0, "http://quick");
+    show(lanes, quick, "quick");
+    for (let i = 0; i < 2_000; i++) lanes.note(lane(10 + i, 0, `http://dead${i}`), 0);
     fill(lanes);
-    assert.ok(lanes.inFlight < 512, `${lanes.inFlight} places are taken`);
-    lanes.note(lane(99, 0, "http://healthy"), 0);
-    assert.ok((fill(lanes).get("http://healthy") ?? 0) >= 1);
+    assert.equal(lanes.inFlight, 508);
+    lanes.note(quick, 0);
+    assert.ok((fill(lanes).get("http://quick") ?? 0) >= 1);
+  });
+
+  test("an origin that answers, but slowly, may use its limit as long as half of the places are free", () => {
+    const lanes = new Lanes(LIMITS);
+    const slow = [1, 2, 3, 4].map((id) => lane(id, 0, `http://slow${id}`));
+    for (const one of slow) show(lanes, one, "slow");
+    for (const one of slow) lanes.note(one, 0);
+    assert.deepEqual([...fill(lanes).values()], [64, 64, 64, 64]);
+  });
+
+  test("a quick origin that falls silent is an unknown one to those who come after", () => {
+    const lanes = new Lanes(LIMITS);
+    const [quick, other] = [lane(1, 0, "http://quick"), lane(2, 0, "http://other")];
+    show(lanes, quick, "quick");
+    for (let i = 0; i < 200; i++) lanes.note(lane(10 + i, 0, `http://dead${i}`), 0);
+    fill(lanes);
+    lanes.note(quick, 0);
+    for (const grant of lanes.take(0)) lanes.claimed(grant, 1, null, 0);
+    lanes.note(quick, 5_000);
+    assert.equal(fill(lanes, 5_000).get("http://quick"), undefined);
+    // Nothing is held against one that never hung.
+    show(lanes, other, "quick");
+    lanes.note(other, 5_000);
+    assert.equal(fill(lanes, 5_000).get("http://other"), 64);
   });
 
   test("a lane that was held to its share goes on when others have ended, though none of its own has", () => {
     const lanes = new Lanes({ total: 8, perOrigin: 4 });
     const [a, b, c] = [lane(1, 0, "http://a"), lane(2, 0, "http://b"), lane(3, 0, "http://c")];
+    for (const one of [a, b, c]) show(lanes, one, "quick");
     lanes.note(a, 0);
     for (const grant of lanes.take(0)) lanes.claimed(grant, grant.limit, null, 0);
     lanes.note(b, 0);
@@ -186,7 +254,7 @@ describe("shares", () => {
     assert.deepEqual([taken.get("http://b"), taken.get("http://c")], [1, 1]);
     // Everything of a ends; b's and c's one attempt each goes on and on.
     assert.equal(lanes.inFlight, 6);
-    for (let i = 0; i < 4; i++) lanes.finished(a);
+    for (let i = 0; i < 4; i++) lanes.finished(a, "quick", 0);
     assert.equal(lanes.inFlight, 2);
     assert.ok((fill(lanes).get("http://b") ?? 0) > 0, "b got more");
   });
@@ -195,6 +263,7 @@ describe("shares", () => {
     const lanes = new Lanes({ total: 100, perOrigin: 4 });
     lanes.note(lane(1, 1, "http://a"), 0);
     lanes.note(lane(2, 2, "http://a"), 0);
+    show(lanes, lane(3, 3, "http://a"), "quick");
     assert.deepEqual([...fill(lanes)], [["http://a", 4]]);
   });
 });

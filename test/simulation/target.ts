@@ -4,7 +4,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { durationMs } from "../../src/base/duration.ts";
 import type { HttpRequest } from "../../src/delivery/request.ts";
 import type { Sender } from "../../src/delivery/send.ts";
-import type { LaneLimits } from "../../src/engine/lanes.ts";
+import type { LaneLimits } from "../../src/engine/shares.ts";
 import type { Outcome } from "../../src/jobs/outcome.ts";
 import { isSuccess } from "../../src/jobs/retry.ts";
 import type { Random } from "./random.ts";
