@@ -21,16 +21,18 @@ export const systemClock: Clock = {
   },
 };
 
-let formattedMs = Number.NaN;
-let formatted = "";
+/** Times written lately: the requests of one moment write the same few. */
+const written = new Map<number, string>();
+const MAX_WRITTEN = 64;
 
-/** RFC 3339, UTC, milliseconds: the one way in which Errand writes a time. What comes twice in a row is made once. */
+/** RFC 3339, UTC, milliseconds: the one way in which Errand writes a time. */
 export function formatTime(ms: number): string {
-  if (ms !== formattedMs) {
-    formatted = new Date(ms).toISOString();
-    formattedMs = ms;
-  }
-  return formatted;
+  const known = written.get(ms);
+  if (known !== undefined) return known;
+  if (written.size >= MAX_WRITTEN) written.clear();
+  const text = new Date(ms).toISOString();
+  written.set(ms, text);
+  return text;
 }
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
