@@ -9,8 +9,8 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** These need more than the sources: a browser, fault injection, a calm machine, the built executable. They run when named. */
-const onlyWhenNamed = ["browser", "faults", "scale", "executable"];
+/** These need more than the sources: a browser, fault injection, the built executable. They run when named. */
+const onlyWhenNamed = ["browser", "faults", "executable"];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const pinned = join(root, "node_modules/.bin/node");

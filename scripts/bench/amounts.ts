@@ -6,7 +6,7 @@ import { payload } from "./paced.ts";
 import { probing } from "./probe.ts";
 import { say } from "./say.ts";
 import { seededFolder } from "./seed.ts";
-import { KEY, type Server, startErrand, startTarget } from "./server.ts";
+import { BUNDLE_COMMAND, KEY, type Server, startErrand, startTarget } from "./server.ts";
 
 const ROUNDS = 3;
 const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
@@ -125,10 +125,9 @@ async function completed(server: Server): Promise<number> {
 /** Enqueues with deliveries going on, when each sync of the disk takes 5 ms longer. */
 export async function slow_sync(): Promise<void> {
   const target = await startTarget();
-  const [preload, bundle] = ["./slow-sync.cjs", "../../dist/errand.cjs"].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  );
-  const errand = await startErrand({ command: [process.execPath, "--require", preload!, bundle!] });
+  const preload = fileURLToPath(new URL("./slow-sync.cjs", import.meta.url));
+  const [node, ...bundle] = BUNDLE_COMMAND;
+  const errand = await startErrand({ command: [node!, "--require", preload, ...bundle] });
   const body = JSON.stringify({ url: `${target.url}/`, payload });
   const run = () =>
     probing(errand, () => load({ url: `${errand.url}/v1/jobs`, key: KEY, count: 20_000, body: () => body }));

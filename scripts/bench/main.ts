@@ -7,7 +7,7 @@ import { housekeeping, slow_sync, stored } from "./amounts.ts";
 import { load, median, percentile } from "./load.ts";
 import { paced, payload } from "./paced.ts";
 import { say } from "./say.ts";
-import { KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
+import { BUNDLE_COMMAND, KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
 import { hanging, origins } from "./targets.ts";
 
 const ROUNDS = 3;
@@ -177,9 +177,7 @@ async function memory(): Promise<void> {
 async function start(): Promise<void> {
   const { existsSync } = await import("node:fs");
   const executable = new URL("../../dist/errand", import.meta.url).pathname;
-  const command = existsSync(executable)
-    ? [executable]
-    : [process.execPath, new URL("../../dist/errand.cjs", import.meta.url).pathname];
+  const command = existsSync(executable) ? [executable] : BUNDLE_COMMAND;
   const first = await startErrand({ command });
   await load({ url: `${first.url}/v1/jobs`, key: KEY, count: 1_000, body: () => later });
   await first.stop({ keep: true });

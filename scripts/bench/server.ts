@@ -23,15 +23,18 @@ export interface Server {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), "errand-bench-"));
 
+/** The bundle as `npm start` runs it. */
+export const BUNDLE_COMMAND = [
+  process.execPath,
+  "--max-semi-space-size=8",
+  fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url)),
+];
+
 /** Errand from its bundle, or from another command, without a rate limit. */
 export function startErrand(
   options: { folder?: string; env?: Record<string, string>; command?: string[] } = {},
 ) {
-  return start(
-    options.command ?? [process.execPath, join(root, "dist/errand.cjs")],
-    options.folder,
-    options.env,
-  );
+  return start(options.command ?? BUNDLE_COMMAND, options.folder, options.env);
 }
 
 /** A baseline beside this file, bundled as Errand is, so that both start from compiled code. */
