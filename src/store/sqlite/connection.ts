@@ -1,5 +1,6 @@
 /** One connection to the database file, with the settings that every promise of the store leans on. */
 import Database from "better-sqlite3";
+import { isDamage } from "./fault.ts";
 
 export type Connection = Database.Database;
 
@@ -24,4 +25,21 @@ export function connect(file: string, addon: string, busyTimeoutMs: number): Con
   db.pragma("temp_store = MEMORY");
   db.pragma(`cache_size = -${CACHE_KIB}`);
   return db;
+}
+
+/**
+ * Closes the last connection and leaves the log as it is. SQLite copies the log into the file when the last one is
+ * closed, and reads nothing of it first; SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, which forbids that, is out of reach here. But
+ * a connection that may only read never does it, so one of those is made the last.
+ */
+export function closeWithoutCheckpoint(db: Connection, file: string, addon: string): void {
+  const last: Connection = new Database(file, { readonly: true, nativeBinding: addon });
+  try {
+    // It counts from its first read on. A page that is wrong changes nothing about that.
+    last.pragma("data_version");
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
+  db.close();
+  last.close();
 }

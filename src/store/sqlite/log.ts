@@ -7,6 +7,9 @@ const FRAME_HEADER_BYTES = 24;
 /** The magic number's last bit tells the byte order of the words that are summed. */
 const MAGIC = 0x377f0682;
 
+export const LOST_PART =
+  "the disk has lost a part of the log; stop Errand and start it again: it goes on from what is left";
+
 /**
  * After a failed sync the kernel takes the lost pages for clean: it may drop them from memory, and then older bytes of
  * the disk are read in their place. SQLite sums up the log when it opens it, but a checkpoint copies it unread. Here
@@ -20,10 +23,7 @@ export function rewriteLog(file: string, frames: number): void {
     const header = read(fd, HEADER_BYTES, 0);
     const length = HEADER_BYTES + frames * (FRAME_HEADER_BYTES + header.readUInt32BE(8));
     const log = read(fd, length, 0);
-    if (soundFrames(log) < frames)
-      throw new Error(
-        "the disk has lost a part of the log; end Errand with kill -9 and start it again: it goes on from what is left",
-      );
+    if (soundFrames(log) < frames) throw new Error(LOST_PART);
     for (let at = 0; at < length; ) at += writeSync(fd, log, at, length - at, at);
     fsyncSync(fd);
   } finally {

@@ -9,7 +9,7 @@ import { accountCommands } from "./accounts.ts";
 import { callbackWriter } from "./callback.ts";
 import { Checkpointer } from "./checkpoint.ts";
 import { claimCommands } from "./claims.ts";
-import { BUSY_TIMEOUT_MS, type Connection, connect } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type Connection, closeWithoutCheckpoint, connect } from "./connection.ts";
 import { Directory } from "./directory.ts";
 import { Durability } from "./durability.ts";
 import { StoreFault } from "./fault.ts";
@@ -117,7 +117,9 @@ export function openStore({
         await checkpointer?.close();
         await thread.close();
         await durability.close();
-        db.close();
+        // In trouble the log may not be what was written: the next start reads it up to the first fault.
+        if (writer.trouble === null) db.close();
+        else closeWithoutCheckpoint(db, file, addon);
         unlock();
       },
     };

@@ -22,8 +22,8 @@ interface Parts {
  * went through. Meanwhile the writer refuses everything. Where the log is not whole any more only a new start helps, which
  * reads it up to the first fault: what is behind that was never acknowledged.
  *
- * A limit: SQLite checkpoints once more when the last connection is closed, and better-sqlite3 has no way to forbid it.
- * A stop by SIGTERM while the log is not whole would copy what is wrong; hence the advice to end it with kill -9.
+ * A stop meanwhile leaves the log as it is. A limit: SQLite copies it when the last connection is closed, so another
+ * command that writes to the folder must not outlast the service then.
  */
 export class Recovery {
   private readonly parts: Parts;

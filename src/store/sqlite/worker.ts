@@ -1,7 +1,8 @@
 /** The store's second thread: what takes long or holds a lock, on a connection of its own. */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { rewriteLog } from "./log.ts";
+import { isDamage } from "./fault.ts";
+import { LOST_PART, rewriteLog } from "./log.ts";
 
 export interface WorkerRequest {
   readonly id: number;
@@ -21,14 +22,15 @@ const { file, addon } = workerData as { file: string; addon: string };
 const BUSY_TIMEOUT_MS = 10;
 
 const db = new Database(file, { nativeBinding: addon, timeout: BUSY_TIMEOUT_MS });
-db.pragma("synchronous = NORMAL");
-db.pragma("wal_autocheckpoint = 0");
 
 /**
  * https://sqlite.org/pragma.html#pragma_wal_checkpoint: PASSIVE waits for nobody, TRUNCATE starts the log afresh, NOOP
  * copies nothing and tells how long the log is.
  */
 function checkpoint(mode: "PASSIVE" | "TRUNCATE" | "NOOP") {
+  // Not once at the start: where the log has lost a page these fail, and that is then the answer.
+  db.pragma("synchronous = NORMAL");
+  db.pragma("wal_autocheckpoint = 0");
   const [result] = db.pragma(`wal_checkpoint(${mode})`) as {
     busy: number;
     log: number;
@@ -42,13 +44,16 @@ function checkpoint(mode: "PASSIVE" | "TRUNCATE" | "NOOP") {
  * before, where the log's length cannot be asked for under the lock, makes this fail or has synced what it added.
  */
 function rewrite() {
-  const log = checkpoint("NOOP");
-  db.exec("BEGIN IMMEDIATE");
   try {
+    const log = checkpoint("NOOP");
+    db.exec("BEGIN IMMEDIATE");
     if (log.frames > 0) rewriteLog(`${file}-wal`, log.frames);
     return log;
+  } catch (error) {
+    // What SQLite itself reads first, the first page and the schema, was lost.
+    throw isDamage(error) ? new Error(LOST_PART, { cause: error }) : error;
   } finally {
-    db.exec("ROLLBACK");
+    if (db.inTransaction) db.exec("ROLLBACK");
   }
 }
 
