@@ -1,16 +1,19 @@
 /**
  * Benchmarks, as ratios against a baseline in the same run: `npm run bench`, or `npm run bench -- enqueue latency`.
- * Each figure is the median of three rounds in which the baseline and Errand take turns.
+ * Each figure is the median of three rounds in which the baseline and Errand take turns. Two run only when they are
+ * named: `npm run bench -- soak 5` (minutes, 30 by default) and `npm run bench -- peer`.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { housekeeping, stored } from "./amounts.ts";
 import { delivered } from "./delivered.ts";
 import { load, median, percentile } from "./load.ts";
 import { paced, payload } from "./paced.ts";
+import { peer } from "./peer.ts";
 import { compare, inTurns, ROUNDS } from "./rounds.ts";
 import { say } from "./say.ts";
 import { KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
 import { slow_sync } from "./slow-sync.ts";
+import { soak } from "./soak.ts";
 import { hanging, origins } from "./targets.ts";
 
 const later = JSON.stringify({ url: "http://127.0.0.1:9/", payload, delay: "1h" });
@@ -29,11 +32,23 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   slow_sync,
 };
 
-const chosen = process.argv.slice(2);
-for (const [name, run] of Object.entries(BENCHMARKS)) {
+/** These take long, or need what is not part of the project. */
+const ON_REQUEST: Record<string, (minutes?: number) => Promise<void>> = { soak, peer };
+
+const chosen = process.argv.slice(2).filter((word) => !isNumber(word));
+const minutes = process.argv.slice(2).find(isNumber);
+const all = { ...BENCHMARKS, ...ON_REQUEST };
+const unknown = chosen.find((name) => !(name in all));
+if (unknown !== undefined)
+  throw new Error(`no benchmark ${unknown}; there are ${Object.keys(all).join(", ")}`);
+for (const [name, run] of Object.entries(chosen.length === 0 ? BENCHMARKS : all)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   process.stdout.write(`\n${name}\n`);
-  await run();
+  await run(minutes === undefined ? undefined : Number(minutes));
+}
+
+function isNumber(word: string): boolean {
+  return /^\d+(\.\d+)?$/.test(word);
 }
 
 /** Durable enqueues a second at 64 connections, against a bare route with the same validation. */
