@@ -1,65 +1,64 @@
 /** What is stored, and what is done to much of it at once, is in nobody's way. */
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { load, median, percentile } from "./load.ts";
+import { Claims } from "./claims.ts";
+import { delivered } from "./delivered.ts";
+import { type Load, load, percentile } from "./load.ts";
 import { payload } from "./paced.ts";
 import { probing } from "./probe.ts";
+import { cpuOf, type Figure, inTurns, rateOf, sayFigure } from "./rounds.ts";
 import { say } from "./say.ts";
 import { seededFolder } from "./seed.ts";
-import { BUNDLE_COMMAND, KEY, type Server, startErrand, startTarget } from "./server.ts";
+import { KEY, type Server, startErrand, startTarget } from "./server.ts";
 
-const ROUNDS = 3;
 const headers = { authorization: `Bearer ${KEY}`, "content-type": "application/json" };
 const DAY_MS = 86_400_000;
 
-/** Enqueue, end to end and the first page of a list with 1,000,000 stored delayed jobs, against none. */
+/** Enqueue, end to end, claim and the first page of a list with 1,000,000 stored delayed jobs, against none. */
 export async function stored(): Promise<void> {
   const target = await startTarget();
   const job = { url: `${target.url}/`, payload };
   const { folder } = await seededFolder({ count: 1_000_000, job });
   const [empty, full] = [await startErrand(), await startErrand({ folder })];
   const enqueue = (server: Server) =>
-    load({
+    calls(server, {
       url: `${server.url}/v1/jobs`,
-      key: KEY,
-      count: 5_000,
+      count: 10_000,
       body: () => JSON.stringify({ ...job, delay: "1d" }),
     });
   const list = (server: Server) =>
-    load({ url: `${server.url}/v1/jobs?limit=50`, method: "GET", key: KEY, count: 500, connections: 4 });
-  const deliver = async (server: Server) => {
-    await fetch(`${target.url}/reset`);
-    const count = 5_000;
-    const begun = performance.now();
-    await load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => JSON.stringify(job) });
-    await fetch(`${target.url}/until/${count}`);
-    await pause(300);
-    return { perSecond: (count / (performance.now() - begun)) * 1_000 };
-  };
+    calls(server, { url: `${server.url}/v1/jobs?limit=50`, method: "GET", count: 500, connections: 4 });
+  const deliver = (server: Server) => delivered(server, target, 5_000);
   for (const [what, run] of [
     ["enqueue", enqueue],
     ["end to end", deliver],
-    ["first page of the list", list],
+    ["first page of a list", list],
   ] as const) {
-    const rates = { empty: [] as number[], full: [] as number[] };
-    const cpu = { empty: 0, full: 0 };
-    for (const server of [empty, full]) await run(server);
-    for (let i = 0; i < ROUNDS; i++) {
-      for (const [name, server] of [
-        ["empty", empty],
-        ["full", full],
-      ] as const) {
-        const before = server.cpuSeconds();
-        rates[name].push((await run(server)).perSecond);
-        cpu[name] += server.cpuSeconds() - before;
-      }
-    }
-    say(`${what}: empty`, `${median(rates.empty).toFixed(0)}/s`);
-    say(`${what}: 1,000,000 stored`, `${median(rates.full).toFixed(0)}/s`);
-    say(`${what}: ratio`, (median(rates.full) / median(rates.empty)).toFixed(2), "at least 0.9");
-    say(`${what}: ratio of CPU`, (cpu.full / cpu.empty).toFixed(2));
+    const [without = [], beside = []] = await inTurns(
+      () => run(empty),
+      () => run(full),
+    );
+    sayBoth(what, without, beside);
   }
-  await Promise.all([empty.stop(), full.stop(), target.stop()]);
+  await Promise.all([empty.stop({ keep: true }), full.stop({ keep: true }), target.stop()]);
+
+  // The rounds of `enqueue` have left delayed jobs in both: enough to claim.
+  const stores = await Promise.all([empty, full].map((server) => Claims.open(server.folder)));
+  const [without = [], beside = []] = await inTurns(...stores.map((store) => () => store.round()));
+  sayBoth("claim", without, beside);
+  for (const store of stores) await store.close();
+}
+
+async function calls(server: Server, what: Omit<Load, "key">): Promise<Figure> {
+  const cpu = server.cpuSeconds();
+  const { perSecond } = await load({ ...what, key: KEY });
+  return { perSecond, cpu: ((server.cpuSeconds() - cpu) / what.count) * 1_000 };
+}
+
+function sayBoth(what: string, without: readonly Figure[], beside: readonly Figure[]): void {
+  sayFigure(`${what}: empty`, without);
+  sayFigure(`${what}: 1,000,000 stored`, beside);
+  say(`${what}: ratio`, (rateOf(beside) / rateOf(without)).toFixed(2), "at least 0.9");
+  say(`${what}: ratio of CPU`, (cpuOf(beside) / cpuOf(without)).toFixed(2));
 }
 
 /** /livez while 100,000 jobs are removed, and while as many are retried. */
@@ -120,28 +119,4 @@ export async function housekeeping(): Promise<void> {
 async function completed(server: Server): Promise<number> {
   const answer = await fetch(`${server.url}/v1/queues/default`, { headers });
   return /"completed":(\d+)/.exec(await answer.text())?.[1] === "0" ? 0 : 1;
-}
-
-/** Enqueues with deliveries going on, when each sync of the disk takes 5 ms longer. */
-export async function slow_sync(): Promise<void> {
-  const target = await startTarget();
-  const preload = fileURLToPath(new URL("./slow-sync.cjs", import.meta.url));
-  const [node, ...bundle] = BUNDLE_COMMAND;
-  const errand = await startErrand({ command: [node!, "--require", preload, ...bundle] });
-  const body = JSON.stringify({ url: `${target.url}/`, payload });
-  const run = () =>
-    probing(errand, () => load({ url: `${errand.url}/v1/jobs`, key: KEY, count: 20_000, body: () => body }));
-  await run();
-  const rates: number[] = [];
-  const livez: number[] = [];
-  const cpu = errand.cpuSeconds();
-  for (let i = 0; i < ROUNDS; i++) {
-    const { result, livezMs } = await run();
-    rates.push(result.perSecond);
-    livez.push(percentile(livezMs, 0.99));
-  }
-  say("enqueue, delivered", `${median(rates).toFixed(0)}/s`, "at least 4,000/s");
-  say("CPU", `${((errand.cpuSeconds() - cpu) / (ROUNDS * 20)).toFixed(3)} s`, "per 1,000 jobs");
-  say("/livez meanwhile: p99", `${median(livez).toFixed(1)} ms`, "under 25 ms");
-  await Promise.all([errand.stop(), target.stop()]);
 }

@@ -1,16 +1,21 @@
 /**
  * Benchmarks, as ratios against a baseline in the same run: `npm run bench`, or `npm run bench -- enqueue latency`.
- * Each figure is the median of three rounds in which the baseline and Errand take turns.
+ * Each figure is the median of three rounds in which the baseline and Errand take turns. Two run only when they are
+ * named: `npm run bench -- soak 5` (minutes, 30 by default) and `npm run bench -- peer`.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { housekeeping, slow_sync, stored } from "./amounts.ts";
+import { housekeeping, stored } from "./amounts.ts";
+import { delivered } from "./delivered.ts";
 import { load, median, percentile } from "./load.ts";
 import { paced, payload } from "./paced.ts";
+import { peer } from "./peer.ts";
+import { compare, inTurns, ROUNDS } from "./rounds.ts";
 import { say } from "./say.ts";
 import { BUNDLE_COMMAND, KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
+import { slow_sync } from "./slow-sync.ts";
+import { soak } from "./soak.ts";
 import { hanging, origins } from "./targets.ts";
 
-const ROUNDS = 3;
 const later = JSON.stringify({ url: "http://127.0.0.1:9/", payload, delay: "1h" });
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
@@ -27,11 +32,23 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   slow_sync,
 };
 
-const chosen = process.argv.slice(2);
-for (const [name, run] of Object.entries(BENCHMARKS)) {
+/** These take long, or need what is not part of the project. */
+const ON_REQUEST: Record<string, (minutes?: number) => Promise<void>> = { soak, peer };
+
+const chosen = process.argv.slice(2).filter((word) => !isNumber(word));
+const minutes = process.argv.slice(2).find(isNumber);
+const all = { ...BENCHMARKS, ...ON_REQUEST };
+const unknown = chosen.find((name) => !(name in all));
+if (unknown !== undefined)
+  throw new Error(`no benchmark ${unknown}; there are ${Object.keys(all).join(", ")}`);
+for (const [name, run] of Object.entries(chosen.length === 0 ? BENCHMARKS : all)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   process.stdout.write(`\n${name}\n`);
-  await run();
+  await run(minutes === undefined ? undefined : Number(minutes));
+}
+
+function isNumber(word: string): boolean {
+  return /^\d+(\.\d+)?$/.test(word);
 }
 
 /** Durable enqueues a second at 64 connections, against a bare route with the same validation. */
@@ -43,69 +60,25 @@ async function enqueue(): Promise<void> {
     const { perSecond } = await load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => later });
     return { perSecond, cpu: ((server.cpuSeconds() - cpu) / count) * 1_000 };
   };
-  for (const server of [bare, errand]) await run(server);
-  const figures = await inTurns(
+  const [theirs = [], ours = []] = await inTurns(
     () => run(bare),
     () => run(errand),
   );
-  compare("bare route", "Errand, durable", figures, "at least 0.6, goal 0.7");
+  compare(["bare route", theirs], ["Errand, durable", ours], "at least 0.6, goal 0.7");
   await bare.stop();
   await errand.stop();
-}
-
-interface Figure {
-  readonly perSecond: number;
-  readonly cpu: number;
-}
-
-async function inTurns(
-  baseline: () => Promise<Figure>,
-  errand: () => Promise<Figure>,
-): Promise<[Figure[], Figure[]]> {
-  const figures: [Figure[], Figure[]] = [[], []];
-  for (let i = 0; i < ROUNDS; i++) {
-    figures[0].push(await baseline());
-    figures[1].push(await errand());
-  }
-  return figures;
-}
-
-function compare(
-  baseline: string,
-  errand: string,
-  [theirs, ours]: [Figure[], Figure[]],
-  target: string,
-): void {
-  const rate = (list: Figure[]) => median(list.map((one) => one.perSecond));
-  const cpu = (list: Figure[]) => median(list.map((one) => one.cpu));
-  say(baseline, `${rate(theirs).toFixed(0)}/s`, `${cpu(theirs).toFixed(3)} CPU s per 1,000`);
-  say(errand, `${rate(ours).toFixed(0)}/s`, `${cpu(ours).toFixed(3)} CPU s per 1,000`);
-  say("ratio of rates", (rate(ours) / rate(theirs)).toFixed(2), target);
-  say("ratio of CPU", (cpu(ours) / cpu(theirs)).toFixed(2));
 }
 
 /** 10,000 jobs, enqueued by 64 connections, delivered and stored, against the smallest program. */
 async function end_to_end(): Promise<void> {
   const count = 10_000;
   const target = await startTarget();
-  const body = JSON.stringify({ url: `${target.url}/`, payload });
-  const run = async (server: Server) => {
-    await fetch(`${target.url}/reset`);
-    const cpu = server.cpuSeconds();
-    const begun = performance.now();
-    await load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => body });
-    await fetch(`${target.url}/until/${count}`);
-    const seconds = (performance.now() - begun) / 1_000;
-    await pause(300); // The last outcomes are stored after the target has answered; their CPU counts too.
-    return { perSecond: count / seconds, cpu: ((server.cpuSeconds() - cpu) / count) * 1_000 };
-  };
   const [smallest, errand] = [await startBaseline("smallest"), await startErrand()];
-  for (const server of [smallest, errand]) await run(server);
-  const figures = await inTurns(
-    () => run(smallest),
-    () => run(errand),
+  const [theirs = [], ours = []] = await inTurns(
+    () => delivered(smallest, target, count),
+    () => delivered(errand, target, count),
   );
-  compare("smallest program", "Errand", figures, "at least 0.6, goal 0.75; CPU at most 1.4");
+  compare(["smallest program", theirs], ["Errand", ours], "at least 0.6, goal 0.75; CPU at most 1.4");
   await Promise.all([smallest.stop(), errand.stop(), target.stop()]);
 }
 

@@ -33,8 +33,8 @@ export const BUNDLE_COMMAND = [
 /** Errand from its bundle, or from another command, without a rate limit. */
 export function startErrand(
   options: { folder?: string; env?: Record<string, string>; command?: string[] } = {},
-) {
-  return start(options.command ?? BUNDLE_COMMAND, options.folder, options.env);
+): Promise<Server> {
+  return startProgram(options.command ?? BUNDLE_COMMAND, options);
 }
 
 /** A baseline beside this file, bundled as Errand is, so that both start from compiled code. */
@@ -51,16 +51,16 @@ export async function startBaseline(name: "bare-route" | "smallest" | "target"):
     external: ["better-sqlite3"],
     logLevel: "error",
   });
-  return start([process.execPath, outfile]);
+  return startProgram([process.execPath, outfile]);
 }
 
 /** A target in a process of its own: see target.ts. */
 export const startTarget = () => startBaseline("target");
 
-async function start(
+/** Any program that says its port as JSON when it is ready. */
+export async function startProgram(
   command: string[],
-  folder = temporaryFolder(),
-  env: Record<string, string> = {},
+  { folder = temporaryFolder(), env = {} }: { folder?: string; env?: Record<string, string> } = {},
 ): Promise<Server> {
   const [file = "", ...args] = command;
   const begun = performance.now();
@@ -107,7 +107,7 @@ async function start(
 const TICKS_PER_SECOND = 100;
 
 /** User and system time of a process (proc(5): fields 14 and 15 of stat). */
-function cpuSeconds(pid: number): number {
+export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

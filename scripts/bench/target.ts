@@ -1,8 +1,13 @@
-/** A target that answers at once with 100 bytes, and tells when each request came and how many there were. */
-import { createServer } from "node:http";
+/**
+ * A target that answers at once with 100 bytes, and tells when each request came and how many there were. Some paths
+ * are less kind: /hang never answers, /late/MS does so late, /status/CODE with that status, /flaky fails every second
+ * time, /large answers with 200 KB.
+ */
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 const ANSWER = JSON.stringify({ ok: true, text: "x".repeat(80) });
+const LARGE = JSON.stringify({ text: "x".repeat(200_000) });
 let count = 0;
 let waiting: { atLeast: number; answer: () => void }[] = [];
 const arrivals = new Map<string, number>();
@@ -26,10 +31,21 @@ const server = createServer((incoming, outgoing) => {
   // Wall clock with a fraction, comparable between the processes of one machine.
   if (url.length > 1) arrivals.set(url.slice(1), performance.timeOrigin + performance.now());
   incoming.resume();
-  outgoing.writeHead(200, { "content-type": "application/json" });
-  outgoing.end(ANSWER);
+  const [, path, argument] = url.split("/");
+  if (path === "late") setTimeout(() => answer(outgoing, 200), Number(argument));
+  else answer(outgoing, statusAt(path, argument), path === "large" ? LARGE : ANSWER);
   if (waiting.length > 0) tell();
 });
+
+function answer(outgoing: ServerResponse, status: number, text = ANSWER): void {
+  outgoing.writeHead(status, { "content-type": "application/json" });
+  outgoing.end(text);
+}
+
+function statusAt(path: string | undefined, argument: string | undefined): number {
+  if (path === "status") return Number(argument);
+  return path === "flaky" && count % 2 === 0 ? 503 : 200;
+}
 
 function tell(): void {
   for (const { answer } of waiting.filter(({ atLeast }) => atLeast <= count)) answer();
