@@ -62,9 +62,10 @@ CREATE TABLE queue_counts (
   PRIMARY KEY (queue, status)
 ) STRICT, WITHOUT ROWID;
 
--- Due jobs wait per queue and origin, so that no target is in the way of another.
+-- Pending jobs wait per queue and origin, so that no target is in the way of another. Retention removes a lane in which
+-- none waits; no other ever gets its number, which the engine may still have in mind.
 CREATE TABLE lanes (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   queue INTEGER NOT NULL REFERENCES queues (id),
   origin TEXT NOT NULL,
   UNIQUE (queue, origin)
@@ -110,7 +111,7 @@ CREATE TABLE jobs (
   id TEXT NOT NULL UNIQUE,
   tenant INTEGER NOT NULL REFERENCES tenants (id),
   queue INTEGER NOT NULL REFERENCES queues (id),
-  lane INTEGER NOT NULL REFERENCES lanes (id),
+  lane INTEGER REFERENCES lanes (id),
   -- A callback is a job that nobody lists; this is the id of the job whose end it tells.
   callback_of TEXT,
   status TEXT NOT NULL CHECK (status IN ('pending', 'active', 'completed', 'failed', 'cancelled', 'awaiting_approval')),
@@ -152,13 +153,15 @@ CREATE TABLE jobs (
   CHECK ((url IS NULL) = (step_count > 0)),
   CHECK (step_count = 0 OR step < step_count),
   CHECK (attempts >= spent),
+  CHECK ((lane IS NOT NULL) = (status = 'pending')),
   -- What lifecycle.ts promises of each state.
   CHECK ((status = 'pending' AND due_at IS NOT NULL) OR status = 'awaiting_approval' OR (status NOT IN ('pending', 'awaiting_approval') AND due_at IS NULL)),
   CHECK (status <> 'active' OR (attempts > 0 AND started_at IS NOT NULL)),
   CHECK ((finished_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled')))
 ) STRICT;
 CREATE INDEX jobs_status ON jobs (tenant, status, seq);
-CREATE INDEX jobs_due ON jobs (lane, due_at, seq) WHERE status = 'pending';
+-- Pending jobs by their lane; also what the foreign key looks into when a lane is removed.
+CREATE INDEX jobs_due ON jobs (lane, due_at, seq) WHERE lane IS NOT NULL;
 CREATE INDEX jobs_approval_due ON jobs (due_at) WHERE status = 'awaiting_approval' AND due_at IS NOT NULL;
 CREATE INDEX jobs_schedule ON jobs (schedule_id, seq) WHERE schedule_id IS NOT NULL;
 -- Whether a run of the schedule is still under way, for on_overlap.

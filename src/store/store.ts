@@ -323,7 +323,10 @@ export interface AccountStore {
 export interface MaintenanceStore {
   /** Rejects, by `rule`, jobs whose approval timed out; when the next one does, or null. */
   expireApprovals(now: number, rule: Rule): Promise<number | null>;
-  /** Removes a small number of finished jobs and ledger lines from before `before`; whether there may be more. */
+  /**
+   * Removes a small number of finished jobs and ledger lines from before `before`, and lanes in which nothing waits;
+   * whether there may be more.
+   */
   prune(before: number, now: number): Promise<boolean>;
   /** Figures for the metrics: counted, never scanned. */
   figures(): Promise<StoreFigures>;

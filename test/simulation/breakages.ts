@@ -1,6 +1,18 @@
 /** Rules of the engine and the store broken on purpose, each behind the store's port: what the simulation has to catch. */
-import type { Claim, EngineStore, ScheduleStore, Store } from "../../src/store/store.ts";
-import type { Breakage } from "./world.ts";
+import { copyFileSync } from "node:fs";
+import { join } from "node:path";
+import { RawJson } from "../../src/base/json.ts";
+import type { Results } from "../../src/jobs/pipeline.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
+import type {
+  Claim,
+  EngineStore,
+  MaintenanceStore,
+  PipelineState,
+  ScheduleStore,
+  Store,
+} from "../../src/store/store.ts";
+import type { Backup, Breakage } from "./world.ts";
 
 const inEngine =
   (change: (engine: EngineStore, store: Store) => Partial<EngineStore>): Breakage =>
@@ -10,8 +22,28 @@ const inSchedules =
   (change: (schedules: ScheduleStore, store: Store) => Partial<ScheduleStore>): Breakage =>
   (store) => ({ ...store, schedules: { ...store.schedules, ...change(store.schedules, store) } });
 
+const inMaintenance =
+  (change: (maintenance: MaintenanceStore) => Partial<MaintenanceStore>): Breakage =>
+  (store) => ({ ...store, maintenance: { ...store.maintenance, ...change(store.maintenance) } });
+
+/** Changes what steps of pipelines are made of. */
+const inPipelines = (
+  change: (pipeline: PipelineState, claim: Claim, store: Store) => PipelineState | Promise<PipelineState>,
+): Breakage =>
+  inEngine((engine, store) => ({
+    async claimDue(wanted, now) {
+      const lanes = await engine.claimDue(wanted, now);
+      const changed = async (claim: Claim): Promise<Claim> =>
+        claim.pipeline === null ? claim : { ...claim, pipeline: await change(claim.pipeline, claim, store) };
+      return Promise.all(
+        lanes.map(async (lane) => ({ ...lane, claims: await Promise.all(lane.claims.map(changed)) })),
+      );
+    },
+  }));
+
 export interface BrokenRule {
-  readonly breakage: Breakage;
+  readonly breakage?: Breakage;
+  readonly backup?: Backup;
   /** How the simulation puts it. */
   readonly says: RegExp;
 }
@@ -109,6 +141,73 @@ export const BREAKAGES: Readonly<Record<string, BrokenRule>> = {
           })),
       },
     }),
+  },
+
+  "the limits: the engine does not hear that they changed": {
+    says: /at once of its queue/,
+    breakage: (store) => ({
+      ...store,
+      subscribe: (listener) =>
+        store.subscribe((changes) => listener(changes.filter(({ kind }) => kind !== "queue"))),
+    }),
+  },
+
+  "the retention: a job goes before its time": {
+    says: /retention removed J\d+/,
+    breakage: inMaintenance((maintenance) => ({
+      prune: (before, now) => maintenance.prune(before + 60_000, now),
+    })),
+  },
+
+  "the retention: nothing goes": {
+    says: /retention left J\d+/,
+    breakage: inMaintenance(() => ({ prune: () => Promise.resolve(false) })),
+  },
+
+  "the trigger: it makes two jobs": {
+    says: /a trigger made 2 jobs/,
+    breakage: inSchedules((schedules) => ({
+      async trigger(tenant, id, run, now, once) {
+        const made = await schedules.trigger(tenant, id, run, now, once);
+        if (made !== null && !("replay" in made)) await schedules.trigger(tenant, id, run, now, null);
+        return made;
+      },
+    })),
+  },
+
+  "the trigger: its run stands for a due time": {
+    says: /stands for a due time|a job of a schedule is in no ledger/,
+    breakage: inSchedules((schedules) => ({
+      trigger: (tenant, id, run, now, once) =>
+        schedules.trigger(tenant, id, (found) => ({ ...run(found), scheduledFor: now }), now, once),
+    })),
+  },
+
+  "the references: a step gets the first answer of an earlier one in place of the last": {
+    says: /as the body of/,
+    breakage: inPipelines(async (pipeline, { job }, store) => {
+      const attempts = (await store.jobs.attempts(job.tenant, job.id)) ?? [];
+      const results: Results = new Map(
+        [...pipeline.results].map(([name, last]) => [
+          name,
+          attempts.find(({ stepName, response }) => stepName === name && response !== null)?.response ?? last,
+        ]),
+      );
+      return { ...pipeline, results };
+    }),
+  },
+
+  "the references: one that finds nothing is sent as null": {
+    says: /of which a reference finds nothing/,
+    breakage: inPipelines(({ step, ...pipeline }) => {
+      const text = step.payload?.text.replace(/\{"\$from":"[^"]*\/list\/2"\}/g, "null");
+      return { ...pipeline, step: text === undefined ? step : { ...step, payload: new RawJson(text) } };
+    }),
+  },
+
+  "the backup: the file is copied without its log": {
+    says: /in the backup/,
+    backup: (folder, target) => copyFileSync(join(folder, DATABASE_FILE), target),
   },
 
   "the wake-up: nobody hears of new work": {

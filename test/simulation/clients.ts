@@ -7,8 +7,9 @@ import { type JobFields, newJob } from "../../src/operations/job-input.ts";
 import type { Enqueued, Once, OnceResult } from "../../src/store/store.ts";
 import { disk } from "./machine.ts";
 import type { Random } from "./random.ts";
-import { jobFields, newSchedule, pausedAs, QUEUES, queueSettings } from "./requests.ts";
-import type { KnownJob, KnownSchedule } from "./witness.ts";
+import { jobFields, QUEUES, queueSettings } from "./requests.ts";
+import { ScheduleClients } from "./schedule-clients.ts";
+import type { KnownJob } from "./witness.ts";
 import type { World } from "./world.ts";
 
 export class Clients {
@@ -21,12 +22,14 @@ export class Clients {
   constructor(world: World, random: Random) {
     this.world = world;
     this.random = random;
+    const schedules = new ScheduleClients(world, random);
     this.actions = [
       [24, () => this.enqueue()],
       [4, () => this.enqueueBatch()],
       [4, () => this.enqueueOnce()],
-      [3, () => this.createSchedule()],
-      [2, () => this.changeSchedule()],
+      [3, () => schedules.create(this.tenant())],
+      [2, () => schedules.change()],
+      [2, () => schedules.trigger((ids) => this.acknowledge(ids))],
       [6, () => this.cancel()],
       [9, () => this.approve()],
       [3, () => this.reject()],
@@ -36,6 +39,7 @@ export class Clients {
       [7, () => world.target.answerOne()],
       [6, () => world.outcomes.releaseOne()],
       [5, () => this.repeatOutcome()],
+      [0.7, () => world.backUp()],
       [2.2, () => world.kill()],
       [1, () => world.cutPower()],
       [0.6, () => world.restart(random.pick([0, 500, 5_000]))],
@@ -66,7 +70,7 @@ export class Clients {
     world.ask(
       `enqueue ${label}`,
       (store) => store.jobs.enqueue(tenant, [job], world.now(), null),
-      (result) => this.acknowledge(result),
+      (result) => this.acknowledge(idsOf(result)),
     );
   }
 
@@ -84,7 +88,7 @@ export class Clients {
     world.ask(
       "enqueue a batch",
       (store) => store.jobs.enqueue(tenant, jobs, world.now(), null),
-      (result) => this.acknowledge(result),
+      (result) => this.acknowledge(idsOf(result)),
     );
   }
 
@@ -95,7 +99,7 @@ export class Clients {
     const tenant = world.tenants[0];
     const job = { ...newJob(this.fields(), world.now(), key), dedupeKey: null };
     world.witness.expectJob(tenant, job, world.now());
-    world.witness.idempotent.set(key, [...(world.witness.idempotent.get(key) ?? []), job.id]);
+    world.witness.offer(key, [job.id]);
     const once: Once<readonly Enqueued[]> = {
       key,
       fingerprint: key,
@@ -105,12 +109,11 @@ export class Clients {
     world.ask(
       `enqueue as ${key}`,
       (store) => store.jobs.enqueue(tenant, [job], world.now(), once),
-      (result) => this.acknowledge(result),
+      (result) => this.acknowledge(idsOf(result)),
     );
   }
 
-  private acknowledge(result: OnceResult<readonly Enqueued[]>): void {
-    const ids = "replay" in result ? [result.replay.body] : result.value.map(({ job }) => job.id);
+  private acknowledge(ids: readonly string[]): void {
     for (const id of ids) {
       const job = this.world.witness.jobs.get(id);
       if (job === undefined) {
@@ -119,7 +122,7 @@ export class Clients {
       }
       job.acknowledged = true;
       this.world.trace.add(`${job.label} is acknowledged`);
-      if (job.status === null)
+      if (job.status === null && job.removed === "no")
         this.world.witness.violate(`${job.label} was acknowledged before it was written`);
     }
   }
@@ -211,7 +214,7 @@ export class Clients {
     begin: (id: string, job: KnownJob) => void,
   ): void {
     const all = [...this.world.witness.jobs].filter(([, job]) => job.status !== null);
-    const fitting = all.filter(([, job]) => states.includes(job.status!));
+    const fitting = all.filter(([, job]) => states.includes(job.status!) && job.removed === "no");
     const chosen = this.random.pick(this.random.chance(0.9) ? fitting : all);
     if (chosen === undefined) return;
     this.world.trace.add(`${what} ${chosen[1].label}`);
@@ -234,61 +237,14 @@ export class Clients {
     return jobFields(this.random, `/J${++this.names}`);
   }
 
-  // ── Schedules and queues ──────────────────────────────────────────────────────────────────────────────────────────
-
-  private createSchedule(): void {
-    const { world, random } = this;
-    const { schedules } = world.witness;
-    if (schedules.length >= 4) return;
-    const now = world.now();
-    const label = `S${schedules.length + 1}`;
-    const schedule = newSchedule(random, label, this.tenant(), now);
-    const known: KnownSchedule = { label, schedule, acknowledged: false, touched: false };
-    schedules.push(known);
-    world.trace.add(
-      `create schedule ${label}: ${schedule.cronExpr}, ${schedule.onMissed}, ${schedule.onOverlap}`,
-    );
-    world.ask(
-      `create ${label}`,
-      (store) => store.schedules.create(schedule, null),
-      () => {
-        known.acknowledged = true;
-        world.trace.add(`${label} is acknowledged`);
-      },
-    );
-  }
-
-  private changeSchedule(): void {
-    const { world, random } = this;
-    const known = random.pick(world.witness.schedules);
-    if (known === undefined || random.chance(0.4)) return;
-    known.touched = true;
-    const { id, tenant } = known.schedule;
-    if (random.chance(0.15)) {
-      known.acknowledged = false;
-      world.trace.add(`remove schedule ${known.label}`);
-      world.ask(
-        "remove",
-        (store) => store.schedules.remove(tenant, id, world.now()),
-        () => {},
-      );
-      return;
-    }
-    const paused = random.chance(0.5);
-    world.trace.add(`${paused ? "pause" : "resume"} schedule ${known.label}`);
-    world.ask(
-      "change a schedule",
-      (store) => store.schedules.update(tenant, id, (one) => pausedAs(one, paused, world.now())),
-      () => {},
-    );
-  }
+  // ── Queues ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private configure(): void {
     const { world, random } = this;
     const tenant = this.tenant();
     const name = random.pick(QUEUES);
     const settings = queueSettings(random);
-    world.witness.configuring(tenant, name);
+    world.witness.queue(tenant, name).changing(settings, world.now());
     world.trace.add(`configure ${tenant.mode} ${name}: ${JSON.stringify(settings)}`);
     world.ask(
       "configure",
@@ -339,4 +295,8 @@ export class Clients {
   private tenant(): Tenant {
     return this.random.chance(0.8) ? this.world.tenants[0] : this.world.tenants[1];
   }
+}
+
+function idsOf(result: OnceResult<readonly Enqueued[]>): readonly string[] {
+  return "replay" in result ? [result.replay.body] : result.value.map(({ job }) => job.id);
 }

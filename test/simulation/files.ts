@@ -1,5 +1,5 @@
 /** What simulations do with files: the folder that each begins with, and looks into a database past the store. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -8,8 +8,9 @@ import type { Tenant } from "../../src/base/tenant.ts";
 import { createAccount } from "../../src/first-boot.ts";
 import type { JobStatus } from "../../src/jobs/job.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
-import { openStore } from "../../src/store/sqlite/open.ts";
+import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import { VirtualClock } from "../support/clock.ts";
+import type { Random } from "./random.ts";
 
 /** When every simulation begins: a moment before the hour, so that schedules have something to do. */
 export const START = Date.parse("2026-03-02T09:58:30.000Z");
@@ -50,12 +51,19 @@ async function makeTemplate(): Promise<Template> {
   };
 }
 
-/** What the file knows after a power cut. */
+export interface StoredJob {
+  readonly id: string;
+  readonly status: JobStatus;
+  readonly finished_at: number | null;
+  readonly callbacks: number;
+}
+
+/** What a file knows that no store has open. */
 export function readJobs(file: string) {
   const db = openRaw(file);
   const rows = db
-    .prepare<[], { id: string; status: JobStatus; callbacks: number }>(
-      `SELECT id, status, (SELECT count(*) FROM jobs AS callbacks WHERE callbacks.callback_of = jobs.id) AS callbacks
+    .prepare<[], StoredJob>(
+      `SELECT id, status, finished_at, (SELECT count(*) FROM jobs AS callbacks WHERE callbacks.callback_of = jobs.id) AS callbacks
        FROM jobs WHERE callback_of IS NULL`,
     )
     .all();
@@ -70,6 +78,19 @@ export function readJobs(file: string) {
     begun.set(`${id}/${step}`, Math.max(number, begun.get(`${id}/${step}`) ?? 0));
   db.close();
   return { rows, begun };
+}
+
+/** The files of one data folder as they are in this moment. */
+export function copyData(from: string, to: string): void {
+  for (const name of [DATABASE_FILE, `${DATABASE_FILE}-wal`])
+    if (existsSync(join(from, name))) copyFileSync(join(from, name), join(to, name));
+}
+
+/** Of a log that a power cut met: the disk may have written more of it than it was asked to. */
+export function shortenLog(folder: string, certain: number, random: Random): void {
+  const log = join(folder, `${DATABASE_FILE}-wal`);
+  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > certain) truncateSync(log, random.chance(0.5) ? certain : random.between(certain, size));
 }
 
 /** The database as it is, past the store. */

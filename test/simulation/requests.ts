@@ -6,6 +6,7 @@ import { type JobFields, templateOf } from "../../src/operations/job-input.ts";
 import { nextFireTime } from "../../src/schedules/firing.ts";
 import type { Schedule } from "../../src/schedules/schedule.ts";
 import type { QueueSettings } from "../../src/store/store.ts";
+import { INPUT_TEXT, POINTERS } from "./bodies.ts";
 import type { Random } from "./random.ts";
 
 const ORIGINS = ["http://a.test", "http://b.test", "http://c.test", "https://d.test:8443"] as const;
@@ -18,9 +19,9 @@ export function jobFields(random: Random, name: string): JobFields {
   return {
     ...(steps === 0 ? { url: random.pick(ORIGINS) + name } : {}),
     ...(steps > 0
-      ? { steps: Array.from({ length: steps }, (_, i) => stepFields(random, `${name}/${i}`)) }
+      ? { steps: Array.from({ length: steps }, (_, i) => stepFields(random, `${name}/${i}`, i)) }
       : {}),
-    ...(random.chance(0.5) ? { payload: new RawJson('{"n":1.0}') } : {}),
+    ...(random.chance(0.5) ? { payload: new RawJson(INPUT_TEXT) } : {}),
     ...ruleFields(random),
     queue: random.pick(QUEUES),
     ...(random.chance(0.2) ? { delay: random.pick(["1s", "20s", "5m", "2h"]) } : {}),
@@ -33,13 +34,29 @@ export function jobFields(random: Random, name: string): JobFields {
   };
 }
 
-function stepFields(random: Random, path: string) {
+function stepFields(random: Random, path: string, position: number) {
   return {
     url: random.pick(ORIGINS) + path,
+    ...(random.chance(0.6) ? { payload: new RawJson(stepPayload(random, position)) } : {}),
     ...(random.chance(0.3) ? ruleFields(random) : {}),
     ...(random.chance(0.2) ? { delay: random.pick(["1s", "1m"]) } : {}),
     ...(random.chance(0.2) ? { requires_approval: true } : {}),
   };
+}
+
+/** With references to what came before; now and then one that finds nothing. Steps have the names that they get by default. */
+function stepPayload(random: Random, position: number): string {
+  const reference = () => {
+    if (position === 0 || random.chance(0.15)) return `{"$from":"input#${random.pick(["", "/n"])}"}`;
+    const pointer = random.chance(0.05) ? POINTERS.at(-1)! : random.pick(POINTERS.slice(0, -1))!;
+    return `{"$from":"step_${random.between(1, position)}#${pointer}"}`;
+  };
+  return random.weighted([
+    [2, '{"own":[1.0]}'],
+    [3, `{"one":${reference()},"own":1.0}`],
+    [2, `[${reference()},[${reference()}], ${reference()}]`],
+    [1, reference()],
+  ]);
 }
 
 function ruleFields(random: Random) {

@@ -1,4 +1,5 @@
 /** One simulation: random clients, then quiet, then every promise is checked. */
+import { backup } from "../../src/store/sqlite/backup.ts";
 import { Clients } from "./clients.ts";
 import { openRaw } from "./files.ts";
 import { disk } from "./machine.ts";
@@ -6,7 +7,7 @@ import { Random } from "./random.ts";
 import { pausedAs } from "./requests.ts";
 import { verifyDatabase, verifyDueTimes, verifyPort } from "./verify.ts";
 import { Violation } from "./witness.ts";
-import { type Breakage, World } from "./world.ts";
+import { type Backup, type Breakage, World } from "./world.ts";
 
 export interface Run {
   /** Equal when two runs were the same. */
@@ -26,9 +27,13 @@ export class SimulationFailure extends Error {
 const MAX_ROUNDS = 1_500;
 
 /** Throws a {@link SimulationFailure} where a promise was broken. */
-export async function simulate(seed: number, breakage: Breakage = (store) => store): Promise<Run> {
+export async function simulate(
+  seed: number,
+  breakage: Breakage = (store) => store,
+  backUp: Backup = backup,
+): Promise<Run> {
   const random = new Random(seed);
-  const world = await World.create(random, breakage);
+  const world = await World.create(random, breakage, backUp);
   try {
     const clients = new Clients(world, random);
     const actions = random.between(60, 160);
@@ -79,7 +84,7 @@ async function settle(world: World): Promise<void> {
       world.store.schedules.update(schedule.tenant, schedule.id, (one) => pausedAs(one, true, world.now())),
     );
   for (const { tenant, name } of witness.queues.values()) {
-    witness.configuring(tenant, name);
+    witness.queue(tenant, name).changing({ paused: false }, world.now());
     await world.finish(world.store.queues.configure(tenant, name, { paused: false }, world.now()));
   }
   await drain(world);
@@ -87,7 +92,7 @@ async function settle(world: World): Promise<void> {
   await verifyPort(world);
   const db = openRaw(await world.end());
   try {
-    verifyDatabase(db, witness);
+    verifyDatabase(db, world);
   } finally {
     db.close();
   }

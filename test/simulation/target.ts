@@ -7,8 +7,10 @@ import type { Sender } from "../../src/delivery/send.ts";
 import type { LaneLimits } from "../../src/engine/shares.ts";
 import type { Outcome } from "../../src/jobs/outcome.ts";
 import { isSuccess } from "../../src/jobs/retry.ts";
+import type { QueueSettings } from "../../src/store/store.ts";
+import { answerTo, expectedBody } from "./bodies.ts";
 import type { Random } from "./random.ts";
-import type { Witness } from "./witness.ts";
+import { exchangeName, type Witness } from "./witness.ts";
 
 interface Exchange {
   readonly name: string;
@@ -44,11 +46,12 @@ export class Target {
   }
 
   answerAll(): void {
-    for (const exchange of this.open) exchange.answer(respond(OK));
+    for (const exchange of this.open) exchange.answer(respond(OK, exchange));
   }
 
   answerOne(): void {
-    this.random.pick([...this.open])?.answer(this.anyOutcome());
+    const exchange = this.random.pick([...this.open]);
+    exchange?.answer(this.anyOutcome(exchange));
   }
 
   /** What a dead service would still send goes nowhere. */
@@ -88,9 +91,9 @@ export class Target {
           [25, this.random.between(1, 1.5 * timeoutMs)],
           [20, Infinity],
         ]);
-    if (answersAt === 0) exchange.answer(this.isKind ? respond(OK) : this.anyOutcome());
+    if (answersAt === 0) exchange.answer(this.isKind ? respond(OK, exchange) : this.anyOutcome(exchange));
     else if (answersAt < timeoutMs)
-      stopTimer = clock.timer(answersAt, () => exchange.answer(this.anyOutcome()));
+      stopTimer = clock.timer(answersAt, () => exchange.answer(this.anyOutcome(exchange)));
     else stopTimer = clock.timer(timeoutMs, () => exchange.answer(fail("timeout", timeoutMs)));
     return promise;
   }
@@ -104,12 +107,13 @@ export class Target {
     const part = request.url.pathname.split("/")[2];
     const step = part === "callback" ? "cb" : Number(part ?? 0);
     const claim = this.witness.claimOf(jobId, step, attempt);
-    const name = `${this.witness.label(jobId)}${part === undefined ? "" : `/${part}`} attempt ${attempt}`;
+    const name = exchangeName(this.witness.label(jobId), part, attempt);
     if (claim === undefined) this.witness.violate(`the target received ${name}, which was never claimed`);
     if (step !== "cb") {
       const key = `${jobId}/${step}/${attempt}`;
       if (this.seen.has(key)) this.witness.violate(`the target received ${name} twice`);
       this.seen.add(key);
+      this.checkBody(jobId, step, request.body, name);
     }
     const queue =
       claim === undefined || step === "cb" ? null : this.witness.queue(claim.job.tenant, claim.job.queue);
@@ -126,15 +130,24 @@ export class Target {
     };
     this.open.add(exchange);
     this.checkLimits(exchange);
-    const { settings } = queue ?? { settings: null };
-    if (settings === null) return exchange;
     const inQueue = this.count((other) => other.queue === exchange.queue);
-    if (settings.paused) this.witness.violate(`the target received ${name} of a paused queue`);
-    if (settings.concurrency !== null && inQueue > settings.concurrency)
-      this.witness.violate(
-        `${name} is number ${inQueue} at once of its queue, limit ${settings.concurrency}`,
-      );
+    const isBeyond = ({ paused, concurrency }: QueueSettings) =>
+      paused || inQueue > (concurrency ?? Infinity);
+    if (queue !== null && queue.breaks(isBeyond))
+      this.witness.violate(`${name} is number ${inQueue} at once of its queue, ${queue.text}`);
     return exchange;
+  }
+
+  /** A step sends its payload with every reference filled in, or what the step before it answered. */
+  private checkBody(jobId: string, step: number, body: HttpRequest["body"], name: string): void {
+    const job = this.witness.jobs.get(jobId);
+    if (job === undefined || job.wanted === null) return;
+    const expected = expectedBody(job.wanted, step, (earlier) => this.witness.lastExchange(jobId, earlier));
+    const text = body === null ? null : typeof body === "string" ? body : Buffer.from(body).toString();
+    if (expected === "unresolved")
+      this.witness.violate(`the target received ${name}, of which a reference finds nothing: ${text}`);
+    else if (text !== expected.body)
+      this.witness.violate(`the target received ${text} as the body of ${name} in place of ${expected.body}`);
   }
 
   private checkLimits({ name, origin }: Exchange): void {
@@ -151,21 +164,22 @@ export class Target {
     return count;
   }
 
-  private anyOutcome(): Outcome {
+  private anyOutcome(exchange: Exchange): Outcome {
     return this.random.weighted<() => Outcome>([
-      [60, () => respond(OK)],
-      [15, () => respond(500)],
-      [5, () => respond(404)],
-      [5, () => respond(301)],
-      [5, () => respond(503, { "retry-after": String(durationMs("2s") / 1_000) })],
+      [60, () => respond(OK, exchange)],
+      [15, () => respond(500, exchange)],
+      [5, () => respond(404, exchange)],
+      [5, () => respond(301, exchange)],
+      [5, () => respond(503, exchange, { "retry-after": String(durationMs("2s") / 1_000) })],
       [5, () => fail("connect", 3)],
       [5, () => fail("reset", 40)],
     ])();
   }
 }
 
-function respond(code: number, headers: Record<string, string> = {}): Outcome {
-  return { kind: "response", code, headers, body: Buffer.from("{}"), truncated: false, durationMs: 5 };
+function respond(code: number, { name }: Exchange, headers: Record<string, string> = {}): Outcome {
+  const body = Buffer.from(answerTo(name));
+  return { kind: "response", code, headers, body, truncated: false, durationMs: 5 };
 }
 
 function fail(code: "timeout" | "connect" | "reset", durationMs: number): Outcome {

@@ -5,6 +5,8 @@ import type { JobStatus, NewJob } from "../../src/jobs/job.ts";
 import { FINAL, LIFECYCLE, MAX_DEATHS } from "../../src/jobs/lifecycle.ts";
 import type { Schedule } from "../../src/schedules/schedule.ts";
 import type { Change, Claim, JobChange, QueueSettings, Store } from "../../src/store/store.ts";
+import type { StoredJob } from "./files.ts";
+import { KnownQueue } from "./known-queue.ts";
 import type { Trace } from "./trace.ts";
 
 export interface KnownJob {
@@ -18,7 +20,10 @@ export interface KnownJob {
   status: JobStatus | null;
   /** How often it came to an end, and how often a person's retry took it out of one. */
   ends: number;
+  endedAt: number;
   retries: number;
+  /** By retention. Perhaps: a power cut took its removal or its creation, which no client was told of; either is right. */
+  removed: "no" | "yes" | "perhaps";
   /** A client was told that it is over by a person's word, and nobody asked for a retry since. */
   sealed: boolean;
   /** Steps that the target answered with success, and those that somebody approved. */
@@ -34,27 +39,25 @@ export interface KnownSchedule {
   touched: boolean;
 }
 
-interface KnownQueue {
-  readonly tenant: Tenant;
-  readonly name: string;
-  /** Null while a change is under way: what holds then, nobody outside can say. */
-  settings: QueueSettings | null;
-  /** Due times of the attempts that began under these settings. */
-  starts: number[];
-}
-
 const NO_LIMITS: QueueSettings = { concurrency: null, rateLimit: null, paused: false };
 
 export class Violation extends Error {}
+
+/** `part` of the URL's path: a step's number or `callback`; undefined for a plain job. */
+export function exchangeName(label: string, part: string | undefined, attempt: number): string {
+  return `${label}${part === undefined ? "" : `/${part}`} attempt ${attempt}`;
+}
 
 export class Witness {
   readonly jobs = new Map<string, KnownJob>();
   readonly schedules: KnownSchedule[] = [];
   readonly queues = new Map<string, KnownQueue>();
   /** Creates that repeat one Idempotency-Key: the ids that each of them offered. */
-  readonly idempotent = new Map<string, string[]>();
+  readonly idempotent = new Map<string, (readonly string[])[]>();
   /** Batches, by the ids in them: all or none. */
   readonly batches: string[][] = [];
+  /** Triggers of schedules: the ids of the jobs that each of them offered. */
+  readonly triggers: string[][] = [];
   /** The claim behind each request: by job, step and attempt. */
   private readonly claims = new Map<string, Claim>();
   /** The last attempt that began of each step. */
@@ -62,6 +65,8 @@ export class Witness {
   /** Calls under way that may take a job out of a final state. */
   retriesUnderWay = 0;
   wentBack = false;
+  /** Set by {@link Retention}: it may have removed this job, and nobody has looked yet. */
+  mayBeRemoved: (job: KnownJob) => boolean = () => false;
   failure: Violation | null = null;
   readonly trace: Trace;
 
@@ -83,6 +88,11 @@ export class Witness {
     this.know(wanted.id, tenant, wanted, now);
   }
 
+  /** A create with an Idempotency-Key that may make one of these jobs; more of them may be added later. */
+  offer(key: string, ids: readonly string[]): void {
+    this.idempotent.set(key, [...(this.idempotent.get(key) ?? []), ids]);
+  }
+
   private know(id: string, tenant: Tenant, wanted: NewJob | null, createdAt: number): KnownJob {
     const job: KnownJob = {
       label: `J${this.jobs.size + 1}`,
@@ -92,7 +102,9 @@ export class Witness {
       acknowledged: false,
       status: null,
       ends: 0,
+      endedAt: createdAt,
       retries: 0,
+      removed: "no",
       sealed: false,
       done: new Set(),
       approved: new Set(),
@@ -111,6 +123,7 @@ export class Witness {
     const { jobId, previous, status } = change;
     const job = this.jobs.get(jobId) ?? this.know(jobId, change.tenant, null, change.at);
     this.trace.add(`${job.label} ${previous ?? "new"} → ${status}`);
+    if (job.removed === "yes") this.violate(`${job.label} was removed and changes`);
     if (job.status !== previous)
       this.violate(`${job.label} left the state ${previous}, but it was ${job.status}`);
     if (previous === null) this.checkDuplicate(job);
@@ -120,7 +133,10 @@ export class Witness {
       job.retries += 1;
       if (this.retriesUnderWay === 0) this.violate(`${job.label} left the final state ${previous} unasked`);
     }
-    if (FINAL.has(status)) job.ends += 1;
+    if (FINAL.has(status)) {
+      job.ends += 1;
+      job.endedAt = change.at;
+    }
     job.status = status;
   }
 
@@ -130,6 +146,7 @@ export class Witness {
     if (wanted === null || wanted.dedupeKey === null) return;
     for (const other of this.jobs.values()) {
       if (other === job || other.status === null || other.status === "cancelled") continue;
+      if (other.removed !== "no" || this.mayBeRemoved(other)) continue;
       if (other.wanted?.dedupeKey !== wanted.dedupeKey || tenantKey(other.tenant) !== tenantKey(job.tenant))
         continue;
       const isYoung = other.createdAt > job.createdAt - durationMs(wanted.dedupeWindow);
@@ -161,8 +178,22 @@ export class Witness {
     );
     if (claim.callbackOf === null) {
       this.checkOrder(claim, what);
-      this.checkRate(claim, now, what);
+      const queue = this.queue(job.tenant, job.queue);
+      if (queue.start(now))
+        this.violate(`${what} begins too soon for its queue ${queue.name}, ${queue.text}`);
     }
+  }
+
+  /** The exchange that ended a step which is over: that of its last attempt. */
+  lastExchange(jobId: string, step: number): string {
+    return exchangeName(this.label(jobId), String(step), this.begun.get(`${jobId}/${step}`) ?? 0);
+  }
+
+  /** Attempts of a job that ever began. */
+  attemptsOf(jobId: string): number {
+    let count = 0;
+    for (const [step, number] of this.begun) if (step.startsWith(`${jobId}/`)) count += number;
+    return count;
   }
 
   claimOf(jobId: string, step: number | "cb", attempt: number): Claim | undefined {
@@ -185,43 +216,20 @@ export class Witness {
     const key = `${tenantKey(tenant)} ${name}`;
     const known = this.queues.get(key);
     if (known !== undefined) return known;
-    const queue = { tenant, name, settings: null, starts: [] };
+    const queue = new KnownQueue(tenant, name);
     this.queues.set(key, queue);
     return queue;
   }
 
-  /** From now until the store is at rest, the old settings hold or the new ones. */
-  configuring(tenant: Tenant, name: string): void {
-    const queue = this.queue(tenant, name);
-    queue.settings = null;
-    queue.starts = [];
-  }
-
   /** At rest: what the store says of its queues is what holds. */
   async learnQueues(store: Store, now: number): Promise<void> {
-    for (const queue of this.queues.values()) {
-      if (queue.settings !== null) continue;
-      queue.settings = (await store.queues.get(queue.tenant, queue.name, now)) ?? NO_LIMITS;
-    }
+    for (const queue of this.queues.values())
+      if (!queue.isCertain)
+        queue.learn((await store.queues.get(queue.tenant, queue.name, now)) ?? NO_LIMITS, now);
   }
 
   forgetQueues(): void {
-    for (const { tenant, name } of this.queues.values()) this.configuring(tenant, name);
-  }
-
-  /** Never more starts than the limit within one period of the wall clock, also across restarts. */
-  private checkRate({ job }: Claim, now: number, what: string): void {
-    const queue = this.queue(job.tenant, job.queue);
-    const rate = queue.settings?.rateLimit ?? null;
-    if (rate === null) return;
-    queue.starts.push(now);
-    const since = now - durationMs(rate.period);
-    const recent = queue.starts.filter((at) => at > since);
-    queue.starts = recent;
-    if (recent.length > rate.limit)
-      this.violate(
-        `${what} is number ${recent.length} within ${rate.period} in ${queue.name}, limit ${rate.limit}`,
-      );
+    for (const queue of this.queues.values()) queue.forget();
   }
 
   // ── Losses ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,29 +237,38 @@ export class Witness {
   /** The process died; nothing that it still had in mind will happen. */
   died(): void {
     this.retriesUnderWay = 0;
-    this.forgetSettings();
   }
 
-  private forgetSettings(): void {
-    // A change of settings that was under way may have been written or not; starts are in the store.
-    for (const queue of this.queues.values()) if (queue.settings === null) queue.starts = [];
+  /** A backup holds what was committed when it began. */
+  checkBackup(rows: readonly StoredJob[]): void {
+    const copied = new Map(rows.map(({ id, status }) => [id, status]));
+    for (const [id, job] of this.jobs) {
+      if (job.removed !== "no" || (this.mayBeRemoved(job) && !copied.has(id))) continue;
+      if ((copied.get(id) ?? null) !== job.status)
+        this.violate(`${job.label} is ${job.status}, in the backup ${copied.get(id) ?? "missing"}`);
+    }
   }
 
   /** After a power cut the file holds some commits less. What clients were told must be among those that are left. */
-  reload(
-    rows: readonly { id: string; status: JobStatus; callbacks: number }[],
-    begun: ReadonlyMap<string, number>,
-  ): void {
+  reload(rows: readonly StoredJob[], begun: ReadonlyMap<string, number>, keepsAll: boolean): void {
     const left = new Map(rows.map((row) => [row.id, row]));
     for (const [id, job] of this.jobs) {
       const row = left.get(id);
+      if (row === undefined && (job.removed !== "no" || this.mayBeRemoved(job))) {
+        job.removed = job.acknowledged ? "yes" : "perhaps";
+        continue;
+      }
+      job.removed = "no";
       if (row === undefined && job.acknowledged) this.violate(`${job.label} was acknowledged and is gone`);
       if (row !== undefined && job.sealed && !FINAL.has(row.status))
         this.violate(`${job.label} was said to be over and is ${row.status}`);
       job.status = row?.status ?? null;
-      job.ends = row?.callbacks ?? 0;
+      job.endedAt = row?.finished_at ?? job.endedAt;
+      // Retention may have removed some.
+      job.ends = keepsAll ? (row?.callbacks ?? 0) : job.ends;
     }
-    this.begun.clear();
+    for (const step of this.begun.keys())
+      if (this.jobs.get(step.slice(0, step.indexOf("/")))?.removed !== "yes") this.begun.delete(step);
     for (const [step, number] of begun) this.begun.set(step, number);
     this.forgetQueues();
   }

@@ -1,5 +1,5 @@
 /** One machine with Errand on it: processes that come and go over one data folder, on one clock that only we move. */
-import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, truncateSync } from "node:fs";
+import { copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { Problem } from "../../src/base/errors.ts";
@@ -9,10 +9,11 @@ import { Engine } from "../../src/engine/engine.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { VirtualClock } from "../support/clock.ts";
-import { box, newRoot, readJobs, START, type Template, template } from "./files.ts";
+import { box, copyData, newRoot, readJobs, START, shortenLog, type Template, template } from "./files.ts";
 import { disk, installMachine, newestLog } from "./machine.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { Random } from "./random.ts";
+import { KEEP_ALL_MS, Retention } from "./retention.ts";
 import { Target } from "./target.ts";
 import { Trace } from "./trace.ts";
 import { Witness } from "./witness.ts";
@@ -20,10 +21,14 @@ import { Witness } from "./witness.ts";
 /** Changes the store that the engine is given: how a test breaks a rule on purpose. */
 export type Breakage = (store: Store) => Store;
 
+/** Writes a copy of a data folder's database to a file. */
+export type Backup = (folder: string, target: string) => void;
+
 /** More turns than any work takes: who needs them is running in a circle. */
 const MAX_TURNS = 20_000;
-/** Nothing is removed in a simulation, so that all of it can be checked. */
-const RETENTION_MS = 100 * 365 * 86_400_000;
+
+/** Half of the runs remove nothing, so that all of it can be checked. */
+const KEPT_MS = [KEEP_ALL_MS, KEEP_ALL_MS, KEEP_ALL_MS, 10_000, 120_000, 1_800_000] as const;
 
 /** A life of the service: from its start until it is stopped or dies. */
 interface Life {
@@ -43,16 +48,20 @@ export class World {
   readonly target: Target;
   readonly tenants: readonly [Tenant, Tenant];
   private readonly random: Random;
+  readonly retention: Retention;
   private readonly breakage: Breakage;
+  private readonly backup: Backup;
   private readonly limits;
   private readonly root: string;
   private folders = 0;
   private hasFailedToStart = false;
   private life: Life;
 
-  private constructor(random: Random, breakage: Breakage, { folder, tenants }: Template) {
+  private constructor(random: Random, breakage: Breakage, backup: Backup, { folder, tenants }: Template) {
     this.random = random;
     this.breakage = breakage;
+    this.backup = backup;
+    this.retention = new Retention(random.pick(KEPT_MS), this.witness, this.clock);
     this.tenants = tenants;
     this.limits = { total: random.between(2, 8), perOrigin: random.between(1, 5) };
     this.target = new Target(random, this.witness, this.limits);
@@ -62,10 +71,10 @@ export class World {
     this.life = this.begin(first, 0);
   }
 
-  static async create(random: Random, breakage: Breakage): Promise<World> {
+  static async create(random: Random, breakage: Breakage, backup: Backup): Promise<World> {
     installMachine();
     disk.reset();
-    return new World(random, breakage, await template());
+    return new World(random, breakage, backup, await template());
   }
 
   get store(): Store {
@@ -164,9 +173,18 @@ export class World {
     this.die();
     const folder = this.copyFolder(certain);
     const { rows, begun } = readJobs(join(folder, DATABASE_FILE));
-    this.witness.reload(rows, begun);
+    this.witness.reload(rows, begun, this.retention.keepsAll);
     this.target.hangUp(true);
-    this.life = this.begin(folder, certain);
+    // Whoever looked has copied the log into the file.
+    this.life = this.begin(folder, 0);
+  }
+
+  /** `errand backup`, beside the running service. */
+  backUp(): void {
+    this.trace.add("a backup is made");
+    const target = join(this.newFolder(), DATABASE_FILE);
+    this.backup(this.life.folder, target);
+    this.witness.checkBackup(readJobs(target).rows);
   }
 
   /** SIGTERM: the service ends what it can within its grace, and starts again. */
@@ -222,6 +240,7 @@ export class World {
   private die(): void {
     const { life } = this;
     life.isOver = true;
+    this.retention.end();
     for (const cancel of life.timers) cancel();
     life.timers.clear();
     life.outcomes.die();
@@ -236,18 +255,10 @@ export class World {
   private copyFolder(logBytes: number | null): string {
     const { life } = this;
     const folder = this.newFolder();
-    for (const name of [DATABASE_FILE, `${DATABASE_FILE}-wal`])
-      if (existsSync(join(life.folder, name))) copyFileSync(join(life.folder, name), join(folder, name));
-    if (logBytes !== null) this.shorten(join(folder, `${DATABASE_FILE}-wal`), logBytes);
+    copyData(life.folder, folder);
+    if (logBytes !== null) shortenLog(folder, logBytes, this.random);
     void this.abandon(life);
     return folder;
-  }
-
-  /** The disk may have written more of the log than it was asked to. */
-  private shorten(log: string, certain: number): void {
-    const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
-    if (size > certain)
-      truncateSync(log, this.random.chance(0.5) ? certain : this.random.between(certain, size));
   }
 
   private async abandon(life: Life): Promise<void> {
@@ -286,7 +297,8 @@ export class World {
     disk.trust(newestLog, certain);
     const outcomes = new Outcomes(store, this.random, this.witness);
     if (this.target.isKind) outcomes.hurry();
-    const watched = this.breakage(outcomes.watched());
+    const watched = this.retention.watched(this.breakage(outcomes.watched()), () => life.isOver);
+    this.retention.begin(join(folder, DATABASE_FILE));
     const engine = new Engine({
       store: watched,
       sender: this.target.sender(clock, () => life.isOver),
@@ -294,7 +306,7 @@ export class World {
       log: this.logger(() => life),
       version: "simulation",
       limits: this.limits,
-      retentionMs: RETENTION_MS,
+      retentionMs: this.retention.keptMs,
     });
     const life: Life = { folder, store: watched, engine, outcomes, log: newestLog, timers, isOver: false };
     store.subscribe((changes) => {

@@ -70,6 +70,7 @@ describe("the schema", () => {
     ["tags that are no JSON", "tags = '['"],
     ["a text where a time belongs", "run_at = 'soon'"],
     ["a lane that does not exist", "lane = 999"],
+    ["a pending job in no lane", "lane = NULL"],
   ] as const;
   for (const [what, change] of refusedChanges) {
     test(`refuses ${what}`, () => {
@@ -94,7 +95,8 @@ describe("the schema", () => {
 
   test("the statements of the hot path use their index", () => {
     const plans = {
-      due: "SELECT * FROM jobs WHERE lane = 1 AND status = 'pending' AND due_at <= 5 ORDER BY due_at, seq LIMIT 9",
+      due: "SELECT * FROM jobs WHERE lane = 1 AND due_at <= 5 ORDER BY due_at, seq LIMIT 9",
+      lane: "SELECT 1 FROM jobs WHERE lane = 1",
       list: "SELECT * FROM jobs WHERE seq < 9 AND seq >= 0 AND tenant = 1 AND callback_of IS NULL AND status = 'failed' ORDER BY seq DESC LIMIT 9",
       dedupe: "SELECT * FROM jobs WHERE tenant = 1 AND dedupe_key = 'k' ORDER BY seq DESC LIMIT 1",
       schedules: "SELECT seq FROM schedules WHERE next_run_at <= 5 ORDER BY next_run_at LIMIT 9",

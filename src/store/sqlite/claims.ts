@@ -6,7 +6,6 @@ import { sourcesOf } from "../../jobs/pipeline.ts";
 import type { Claim, EngineStore, Lane, LaneClaims, PipelineState } from "../store.ts";
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
-import type { Directory } from "./directory.ts";
 import type { QueueStarts } from "./queue-starts.ts";
 import type { JobReader } from "./read.ts";
 import { type JobRow, type Rows, responseOf } from "./rows.ts";
@@ -16,7 +15,6 @@ import type { Transaction, Writer } from "./writer.ts";
 interface Parts {
   readonly db: Connection;
   readonly writer: Writer;
-  readonly directory: Directory;
   readonly rows: Rows;
   readonly reader: JobReader;
   readonly transition: WriteTransition;
@@ -28,19 +26,19 @@ interface Parts {
 const RECOVER_BATCH = 500;
 
 export function claimCommands(parts: Parts): EngineStore {
-  const { db, writer, directory, rows, reader, transition, callback, starts } = parts;
+  const { db, writer, rows, reader, transition, callback, starts } = parts;
   const sql = {
-    lanes: db.prepare<[], { id: number; due: number | null }>(
+    lanes: db.prepare<[], { id: number; queue: number; origin: string; due: number | null }>(
       // One seek in jobs_due for each lane: what lies in it does not matter.
-      `SELECT id, (SELECT due_at FROM jobs WHERE lane = lanes.id AND status = 'pending' ORDER BY due_at LIMIT 1) AS due
+      `SELECT id, queue, origin, (SELECT due_at FROM jobs WHERE lane = lanes.id ORDER BY due_at LIMIT 1) AS due
        FROM lanes`,
     ),
     // Proportional to what is claimed: a range of jobs_due that stops at the limit.
     due: db.prepare<[number, number, number], JobRow>(
-      "SELECT * FROM jobs WHERE lane = ? AND status = 'pending' AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
+      "SELECT * FROM jobs WHERE lane = ? AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
     ),
     nextDue: db.prepare<[number], { due_at: number }>(
-      "SELECT due_at FROM jobs WHERE lane = ? AND status = 'pending' ORDER BY due_at LIMIT 1",
+      "SELECT due_at FROM jobs WHERE lane = ? ORDER BY due_at LIMIT 1",
     ),
     limits: db.prepare<[], { id: number; concurrency: number | null; paused: number }>(
       "SELECT id, concurrency, paused FROM queues WHERE concurrency IS NOT NULL OR paused = 1",
@@ -134,7 +132,9 @@ export function claimCommands(parts: Parts): EngineStore {
     async lanes() {
       return sql.lanes
         .all()
-        .flatMap(({ id, due }) => (due === null ? [] : [{ lane: directory.lane(id), dueAt: due }]));
+        .flatMap(({ id, queue, origin, due }) =>
+          due === null ? [] : [{ lane: { id, queueId: queue, origin }, dueAt: due }],
+        );
     },
 
     async queueLimits() {

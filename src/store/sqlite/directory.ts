@@ -9,14 +9,16 @@ export interface QueueEntry {
   readonly name: string;
 }
 
-/** Rows of these three tables keep their meaning for as long as they exist, so remembering them is safe. */
+/**
+ * Rows of these three tables keep their meaning for as long as they exist, so remembering them is safe. Of them only
+ * lanes are ever removed: see {@link Directory.forgetLane}.
+ */
 export class Directory {
   private readonly tenantIds = new Map<string, number>();
   private readonly tenants = new Map<number, Tenant>();
   private readonly queueIds = new Map<string, number>();
   private readonly queues = new Map<number, QueueEntry>();
   private readonly laneIds = new Map<string, Lane>();
-  private readonly lanes = new Map<number, Lane>();
   private readonly sql;
 
   constructor(db: Connection) {
@@ -39,9 +41,6 @@ export class Directory {
       laneId: db.prepare<[number, string], { id: number }>(
         "SELECT id FROM lanes WHERE queue = ? AND origin = ?",
       ),
-      lane: db.prepare<[number], { queue: number; origin: string }>(
-        "SELECT queue, origin FROM lanes WHERE id = ?",
-      ),
       addLane: db.prepare<[number, string], { id: number }>(
         "INSERT INTO lanes (queue, origin) VALUES (?, ?) RETURNING id",
       ),
@@ -50,8 +49,7 @@ export class Directory {
 
   /** A rollback may have taken back what was remembered during the transaction. */
   forget(): void {
-    for (const map of [this.tenantIds, this.tenants, this.queueIds, this.queues, this.laneIds, this.lanes])
-      map.clear();
+    for (const map of [this.tenantIds, this.tenants, this.queueIds, this.queues, this.laneIds]) map.clear();
   }
 
   /** Null for a tenant that does not exist. */
@@ -117,11 +115,9 @@ export class Directory {
     return lane;
   }
 
-  lane(id: number): Lane {
-    return remember(this.lanes, id, () => {
-      const row = found(this.sql.lane.get(id), "lane", id);
-      return { id, queueId: row.queue, origin: row.origin };
-    });
+  /** For the transaction that removes the lane: whoever needs one again makes it anew. */
+  forgetLane(queueId: number, origin: string): void {
+    this.laneIds.delete(`${queueId} ${origin}`);
   }
 }
 

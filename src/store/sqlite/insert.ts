@@ -38,14 +38,14 @@ export function jobInserter(db: Connection, directory: Directory, rows: Rows): I
     const first = job.target ?? job.steps[0];
     if (first === undefined) throw new Error(`job ${job.id} has neither a target nor a step`);
     const queueId = directory.ensureQueue(tenantId, job.queue, now);
-    const lane = directory.ensureLane(queueId, originOf(first.url));
     const { status, dueAt } = firstState(job, now);
+    const lane = status === "pending" ? directory.ensureLane(queueId, originOf(first.url)) : null;
     const seq = Number(
       insertJob.run(
         job.id,
         tenantId,
         queueId,
-        lane.id,
+        lane?.id ?? null,
         callbackOf ?? null,
         status,
         job.target?.url ?? null,
@@ -88,7 +88,7 @@ export function jobInserter(db: Connection, directory: Directory, rows: Rows): I
         step.requiresApproval ? 1 : 0,
       );
     });
-    if (dueAt !== null && status === "pending") transaction.emit({ kind: "lane", lane, dueAt });
+    if (lane !== null && dueAt !== null) transaction.emit({ kind: "lane", lane, dueAt });
     if (callbackOf === undefined) {
       transaction.count(queueId, status, 1);
       transaction.use(tenantId, now, { jobs: 1 });

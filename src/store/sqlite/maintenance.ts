@@ -4,6 +4,7 @@ import type { JobStatus } from "../../jobs/job.ts";
 import type { MaintenanceStore } from "../store.ts";
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
+import type { Directory } from "./directory.ts";
 import { ANSWER_KEPT_MS } from "./once.ts";
 import type { JobReader } from "./read.ts";
 import type { JobRow, Rows } from "./rows.ts";
@@ -13,6 +14,7 @@ import type { Writer } from "./writer.ts";
 interface Parts {
   readonly db: Connection;
   readonly writer: Writer;
+  readonly directory: Directory;
   readonly rows: Rows;
   readonly reader: JobReader;
   readonly transition: WriteTransition;
@@ -26,7 +28,7 @@ const STEP_ROWS = 200;
 const STEP_PAGES = 256;
 
 export function maintenanceCommands(parts: Parts): MaintenanceStore {
-  const { db, writer, rows, reader, transition, callback, file } = parts;
+  const { db, writer, directory, rows, reader, transition, callback, file } = parts;
   const sql = {
     expired: db.prepare<[number, number], JobRow>(
       "SELECT * FROM jobs WHERE status = 'awaiting_approval' AND due_at <= ? ORDER BY due_at LIMIT ?",
@@ -53,6 +55,12 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     schedules: db.prepare<[number, number], { seq: number }>(
       "SELECT seq FROM schedules WHERE seq > ? ORDER BY seq LIMIT ?",
     ),
+    lanes: db.prepare<[number, number], { id: number; queue: number; origin: string; used: number }>(
+      // One seek in jobs_due for each lane.
+      `SELECT id, queue, origin, EXISTS (SELECT 1 FROM jobs WHERE lane = lanes.id) AS used
+       FROM lanes WHERE id > ? ORDER BY id LIMIT ?`,
+    ),
+    removeLane: db.prepare("DELETE FROM lanes WHERE id = ?"),
     freePages: db.prepare<[], { freelist_count: number }>("PRAGMA freelist_count"),
     counts: db.prepare<[], { name: string; status: JobStatus; count: number }>(
       `SELECT name, status, sum(count) AS count FROM queue_counts JOIN queues ON queues.id = queue_counts.queue
@@ -65,6 +73,8 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   const pruneAt = new Map<string, number>();
   /** The last schedule whose ledger this pass of retention is done with. */
   let pruneLedgersAt = 0;
+  /** The last lane that this pass of retention has looked into. */
+  let pruneLanesAt = 0;
 
   /** Removes what is old among the next rows of one state. True when this state may have more. */
   function pruneState(tenantId: number, status: JobStatus, before: number): Promise<boolean> {
@@ -101,6 +111,23 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     }, false);
   }
 
+  /**
+   * Removes those of the next few lanes in which nothing waits, so that a service which calls ever new hosts does not
+   * grow. An attempt under way does not need its lane any more: a retry finds or makes one. True when there may be more.
+   */
+  function pruneLanes(): Promise<boolean> {
+    return writer.write(() => {
+      const next = sql.lanes.all(pruneLanesAt, STEP_ROWS);
+      for (const { id, queue, origin, used } of next) {
+        if (used === 1) continue;
+        sql.removeLane.run(id);
+        directory.forgetLane(queue, origin);
+      }
+      pruneLanesAt = next.length === STEP_ROWS ? next.at(-1)!.id : 0;
+      return pruneLanesAt > 0;
+    }, false);
+  }
+
   return {
     async expireApprovals(now, rule) {
       for (;;) {
@@ -131,6 +158,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       );
       more = answers >= STEP_ROWS || more;
       more = (await pruneLedgers(before)) || more;
+      more = (await pruneLanes()) || more;
       if ((sql.freePages.get()?.freelist_count ?? 0) > 0) {
         await writer.exclusively(async () => void db.pragma(`incremental_vacuum(${STEP_PAGES})`));
       }

@@ -21,7 +21,7 @@ export function queueCommands({ db, orm, writer, directory }: Parts): QueueStore
   const oldestDue = db.prepare<[number, number], { at: number | null }>(
     // One seek in jobs_due for each lane of the queue.
     `SELECT min(due) AS at FROM (
-       SELECT (SELECT due_at FROM jobs WHERE lane = lanes.id AND status = 'pending' ORDER BY due_at LIMIT 1) AS due
+       SELECT (SELECT due_at FROM jobs WHERE lane = lanes.id ORDER BY due_at LIMIT 1) AS due
        FROM lanes WHERE queue = ?) WHERE due <= ?`,
   );
 

@@ -28,7 +28,8 @@ export interface JobRow extends RulesRow {
   id: string;
   tenant: number;
   queue: number;
-  lane: number;
+  /** Where it waits: set while it is pending. */
+  lane: number | null;
   callback_of: string | null;
   status: JobStatus;
   url: string | null;

@@ -45,13 +45,13 @@ export function transitionWriter(db: Connection, directory: Directory, reader: J
   const approveStep = db.prepare("UPDATE steps SET approved_at = ? WHERE job = ? AND position = ?");
 
   return (transaction, row, changes) => {
-    const lane = laneAfter(row, changes);
+    const lane = changes.status === "pending" ? laneAfter(row, changes) : null;
     const values = FIELDS.map((field) => (field in changes ? changes[field] : row[COLUMNS[field]]));
-    if (update.run(...values, lane.id, row.seq, row.status, row.step, row.attempts).changes === 0)
+    if (update.run(...values, lane?.id ?? null, row.seq, row.status, row.step, row.attempts).changes === 0)
       return false;
     if (changes.approvedAt !== undefined && row.step_count > 0)
       approveStep.run(changes.approvedAt, row.seq, row.step);
-    if (changes.status === "pending" && changes.dueAt != null)
+    if (lane !== null && changes.dueAt != null)
       transaction.emit({ kind: "lane", lane, dueAt: changes.dueAt });
     if (row.callback_of !== null) return true;
 
@@ -70,10 +70,10 @@ export function transitionWriter(db: Connection, directory: Directory, reader: J
     return true;
   };
 
-  /** A pipeline moves to the lane of its next step's origin. */
+  /** Where it waits now: a pipeline moves to the lane of its next step's origin. */
   function laneAfter(row: JobRow, changes: Changes) {
-    const next =
-      changes.step === undefined || changes.step === row.step ? null : reader.stepAt(row, changes.step);
-    return next === null ? directory.lane(row.lane) : directory.ensureLane(row.queue, originOf(next.url));
+    const url = row.url ?? reader.stepAt(row, changes.step ?? row.step)?.url;
+    if (url === undefined) throw new Error(`job ${row.id} has neither a target nor step ${row.step}`);
+    return directory.ensureLane(row.queue, originOf(url));
   }
 }
