@@ -16,8 +16,9 @@ const NOW = Date.parse("2026-01-05T00:00:00Z");
 const LONG_AGO = 0;
 
 async function storeFor(t: TestContext) {
-  const { store, folder, close } = await openTestStore();
-  t.after(close);
+  const opened = await openTestStore();
+  const { store, folder } = opened;
+  t.after(() => opened.close());
   return { store, lanesStored: () => countLanes(join(folder, DATABASE_FILE)) };
 }
 
