@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { seededFolder } from "../../scripts/bench/seed.ts";
 import { faultsOf } from "../../src/store/sqlite/backup.ts";
@@ -30,7 +31,7 @@ const LOADER = ["tsx", "../../scripts/text-modules.mjs"].map((name) => import.me
 
 /** A start with the further migration. `reached` is false where the process was gone before. */
 function startMigrating(folder: string, ...how: string[]) {
-  const script = join(import.meta.dirname, "migrating.ts");
+  const script = fileURLToPath(import.meta.resolve("./migrating.ts"));
   const child = spawn(
     process.execPath,
     [...LOADER.flatMap((url) => ["--import", url]), script, folder, ...how],
