@@ -7,7 +7,9 @@ import { openRaw } from "./files.ts";
 import type { KnownJob, Witness } from "./witness.ts";
 
 /** As good as for ever: then everything can be checked at the end. */
-export const KEEP_ALL_MS = 100 * 365 * 86_400_000;
+const KEEP_ALL_MS = 100 * 365 * 86_400_000;
+/** How long runs keep what has ended, each as likely: half of them keep all. */
+export const KEPT_MS = [KEEP_ALL_MS, KEEP_ALL_MS, KEEP_ALL_MS, 10_000, 120_000, 1_800_000] as const;
 
 export class Retention {
   readonly keptMs: number;

@@ -13,7 +13,7 @@ import { box, copyData, newRoot, readJobs, START, shortenLog, type Template, tem
 import { disk, installMachine, newestLog } from "./machine.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { Random } from "./random.ts";
-import { KEEP_ALL_MS, Retention } from "./retention.ts";
+import { KEPT_MS, Retention } from "./retention.ts";
 import { Target } from "./target.ts";
 import { Trace } from "./trace.ts";
 import { Witness } from "./witness.ts";
@@ -26,9 +26,6 @@ export type Backup = (folder: string, target: string) => void;
 
 /** More turns than any work takes: who needs them is running in a circle. */
 const MAX_TURNS = 20_000;
-
-/** Half of the runs remove nothing, so that all of it can be checked. */
-const KEPT_MS = [KEEP_ALL_MS, KEEP_ALL_MS, KEEP_ALL_MS, 10_000, 120_000, 1_800_000] as const;
 
 /** A life of the service: from its start until it is stopped or dies. */
 interface Life {

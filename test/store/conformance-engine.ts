@@ -138,6 +138,19 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.equal((await store.jobs.attempts(TENANT, job!.id))?.length, 2);
     });
 
+    test("the fence: an outcome of a job that is gone does not count for one that came after it", async () => {
+      const store = await open();
+      await enqueue(store, newJob(NOW));
+      const [first] = await claimAll(store, NOW, 1);
+      const outcome = outcomeOf(first!, failure(), NOW);
+      assert.equal(await store.engine.settle(first!, outcomeOf(first!, response(200), NOW)), true);
+      await store.maintenance.prune(NOW + 1, NOW);
+      const [next] = await enqueue(store, newJob(NOW));
+      await claimAll(store, NOW, 1);
+      assert.equal(await store.engine.settle(first!, outcome), false);
+      assert.equal((await store.jobs.get(TENANT, next!.id))?.status, "active");
+    });
+
     test("a pipeline moves to its next step, in that origin's lane, with what came before", async () => {
       const store = await open();
       const steps = [newStep("a"), newStep("b", { url: "http://127.0.0.2:9/b", requiresApproval: false })];

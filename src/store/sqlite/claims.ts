@@ -181,5 +181,8 @@ export function claimCommands(parts: Parts): EngineStore {
 }
 
 function isUnderWay(row: JobRow, job: Job): boolean {
-  return row.status === "active" && row.step === job.step && row.attempts === job.attempts;
+  // By its id, too: of a job that retention has removed a new one may have the row number.
+  return (
+    row.id === job.id && row.status === "active" && row.step === job.step && row.attempts === job.attempts
+  );
 }

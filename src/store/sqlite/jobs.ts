@@ -107,9 +107,10 @@ export function jobCommands(parts: Parts): JobStore {
         if (last === undefined) return changed;
         changed += await writer.write((transaction) => {
           // Between the search and this transaction a job may have moved on; those that did are left alone.
-          const still = found
-            .flatMap(({ seq }) => reader.rowBySeq(seq) ?? [])
-            .filter((row) => from.includes(row.status));
+          const still = found.flatMap(({ seq, id }) => {
+            const row = reader.rowBySeq(seq);
+            return row !== undefined && row.id === id && from.includes(row.status) ? [row] : [];
+          });
           for (const row of still) apply(transaction, row, rule);
           return still.length;
         });

@@ -1,5 +1,5 @@
 /** Queues and usage in SQLite. */
-import { and, asc, desc, eq, like, lt, ne } from "drizzle-orm";
+import { and, asc, desc, eq, like, lt, ne, sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { CALLBACK_QUEUE } from "../../jobs/callback.ts";
 import { type JobStatus, STATUSES } from "../../jobs/job.ts";
@@ -25,15 +25,21 @@ export function queueCommands({ db, orm, writer, directory }: Parts): QueueStore
        FROM lanes WHERE queue = ?) WHERE due <= ?`,
   );
 
+  // Building a query costs many times what running it does.
+  const byName = orm
+    .select()
+    .from(queues)
+    .where(and(eq(queues.tenant, sql.placeholder("tenant")), eq(queues.name, sql.placeholder("name"))))
+    .prepare();
+  const countsOf = orm
+    .select({ status: queueCounts.status, count: queueCounts.count })
+    .from(queueCounts)
+    .where(eq(queueCounts.queue, sql.placeholder("queue")))
+    .prepare();
+
   function read(row: typeof queues.$inferSelect, now: number): Queue {
     const counts = Object.fromEntries(STATUSES.map((status) => [status, 0])) as Record<JobStatus, number>;
-    for (const { status, count } of orm
-      .select()
-      .from(queueCounts)
-      .where(eq(queueCounts.queue, row.id))
-      .all()) {
-      counts[status] = count;
-    }
+    for (const { status, count } of countsOf.all({ queue: row.id })) counts[status] = count;
     return {
       name: row.name,
       concurrency: row.concurrency,
@@ -52,11 +58,7 @@ export function queueCommands({ db, orm, writer, directory }: Parts): QueueStore
     name !== CALLBACK_QUEUE && directory.queueId(tenantId, name) !== null;
 
   function rowOf(tenantId: number, name: string) {
-    const row = orm
-      .select()
-      .from(queues)
-      .where(and(eq(queues.tenant, tenantId), eq(queues.name, name)))
-      .get();
+    const row = byName.get({ tenant: tenantId, name });
     if (row === undefined) throw new Error(`no queue ${name}`);
     return row;
   }
