@@ -153,7 +153,7 @@ export const BREAKAGES: Readonly<Record<string, BrokenRule>> = {
   },
 
   "the retention: a job goes before its time": {
-    says: /retention removed J\d+/,
+    says: /retention removed J\d+|lines for \d+ due times/,
     breakage: inMaintenance((maintenance) => ({
       prune: (before, now) => maintenance.prune(before + 60_000, now),
     })),
@@ -165,7 +165,7 @@ export const BREAKAGES: Readonly<Record<string, BrokenRule>> = {
   },
 
   "the trigger: it makes two jobs": {
-    says: /a trigger made 2 jobs/,
+    says: /(a trigger|the Idempotency-Key trigger-S\d+) made 2 jobs/,
     breakage: inSchedules((schedules) => ({
       async trigger(tenant, id, run, now, once) {
         const made = await schedules.trigger(tenant, id, run, now, once);

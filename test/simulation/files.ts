@@ -86,6 +86,10 @@ export function copyData(from: string, to: string): void {
     if (existsSync(join(from, name))) copyFileSync(join(from, name), join(to, name));
 }
 
+export function hasLog(folder: string): boolean {
+  return existsSync(join(folder, `${DATABASE_FILE}-wal`));
+}
+
 /** Of a log that a power cut met: the disk may have written more of it than it was asked to. */
 export function shortenLog(folder: string, certain: number, random: Random): void {
   const log = join(folder, `${DATABASE_FILE}-wal`);

@@ -9,8 +9,19 @@ import { Engine } from "../../src/engine/engine.ts";
 import { DATABASE_FILE, openStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { VirtualClock } from "../support/clock.ts";
-import { box, copyData, newRoot, readJobs, START, shortenLog, type Template, template } from "./files.ts";
+import {
+  box,
+  copyData,
+  hasLog,
+  newRoot,
+  readJobs,
+  START,
+  shortenLog,
+  type Template,
+  template,
+} from "./files.ts";
 import { disk, installMachine, newestLog } from "./machine.ts";
+import { mortalClock } from "./mortal-clock.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { Random } from "./random.ts";
 import { KEPT_MS, Retention } from "./retention.ts";
@@ -192,7 +203,8 @@ export class World {
     life.outcomes.hurry();
     await this.until(life.engine.stop(graceMs));
     await this.close();
-    this.life = this.begin(life.folder, 0);
+    // A log that is left, since the disk is in trouble, holds what it held; else all is in the file.
+    this.life = this.begin(life.folder, hasLog(life.folder) ? disk.certain(life.log) : 0);
   }
 
   /** Waits for an answer; time passes as it needs. */
@@ -274,22 +286,7 @@ export class World {
   private begin(folder: string, certain: number | null): Life {
     this.hasFailedToStart = false;
     const timers = new Set<() => void>();
-    const clock: Clock = {
-      now: () => this.clock.now(),
-      monotonic: () => this.clock.monotonic(),
-      timer: (delayMs, wake) => {
-        if (life.isOver) return () => {};
-        const cancel = this.clock.timer(delayMs, () => {
-          timers.delete(cancel);
-          wake();
-        });
-        timers.add(cancel);
-        return () => {
-          timers.delete(cancel);
-          cancel();
-        };
-      },
-    };
+    const clock = mortalClock(this.clock, timers, () => life.isOver);
     const store = this.open(folder, clock);
     disk.trust(newestLog, certain);
     const outcomes = new Outcomes(store, this.random, this.witness);
