@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -15,18 +15,24 @@ import { faultsOf } from "../../src/store/sqlite/backup.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
 
 const ROWS = 1_000_000;
-const TIMEOUT_MS = 300_000;
-/** The steps of a start that migrates, and the shares of each step's time at which one is killed. */
+/** About two minutes on two calm processors. */
+const TIMEOUT_MS = 600_000;
+/**
+ * The steps of a start that migrates, and how far into each of them one is killed: of what the first two write, and of
+ * the time that the last two take. In the last one the store is open and closes, which copies the log into the file.
+ * Ascending, since a start finds the log as long as the one before it left it, and writes over it.
+ */
 const KILLS = {
   copy: [0.1, 0.5, 0.9],
   rebuild: [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9],
   commit: [0, 0.5, 1, 1.5],
-  // The store is open and closes: the log, with all of the migration in it, is copied into the file.
   open: [0.1, 0.6],
 } as const;
 type Step = keyof typeof KILLS;
 const STEPS = Object.keys(KILLS) as Step[];
 
+const LOG = "errand.db-wal";
+const COPY = "before-0001_rebuild.db";
 const LOADER = ["tsx", "../../scripts/text-modules.mjs"].map((name) => import.meta.resolve(name));
 
 /** A start with the further migration. `reached` is false where the process was gone before. */
@@ -42,13 +48,19 @@ function startMigrating(folder: string, ...how: string[]) {
   const gone = once(child, "exit");
   const seen = new Map<string, number>();
   const lines = createInterface({ input: child.stdout });
-  lines.on("line", (line) => seen.set(line, performance.now()));
+  let logBytes = 0;
+  lines.on("line", (line) => {
+    seen.set(line, performance.now());
+    if (line === "commit") logBytes = sizeOf(join(folder, LOG));
+  });
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
   return {
     gone,
     errors: () => errors,
     seen,
+    /** What the log had grown to when the commit began. */
+    logBytes: () => logBytes,
     async reached(step: Step): Promise<boolean> {
       while (!seen.has(step)) {
         const next = await Promise.race([once(lines, "line"), gone.then(() => null)]);
@@ -63,16 +75,47 @@ function startMigrating(folder: string, ...how: string[]) {
   };
 }
 
-/** A start that nobody kills; the milliseconds that each of its steps took. */
-async function migrateToTheEnd(folder: string): Promise<Record<Step, number>> {
+/** What a start that nobody kills needs. */
+interface Needs {
+  readonly copyBytes: number;
+  readonly logBytes: number;
+  readonly commitMs: number;
+  readonly openMs: number;
+}
+
+async function migrateToTheEnd(folder: string): Promise<Needs> {
   const start = startMigrating(folder);
   const [code] = (await start.gone) as [number | null];
   assert.equal(code, 0, start.errors());
-  const times = [...STEPS.map((step) => start.seen.get(step) ?? Number.NaN), performance.now()];
-  return Object.fromEntries(STEPS.map((step, i) => [step, times[i + 1]! - times[i]!])) as Record<
-    Step,
-    number
-  >;
+  const [commit = 0, open = 0] = ["commit", "open"].map((step) => start.seen.get(step));
+  return {
+    copyBytes: sizeOf(join(folder, COPY)),
+    logBytes: start.logBytes(),
+    commitMs: open - commit,
+    openMs: performance.now() - open,
+  };
+}
+
+async function killAt(
+  folder: string,
+  step: Step,
+  share: number,
+  needs: Needs,
+  ...how: string[]
+): Promise<void> {
+  const start = startMigrating(folder, ...how);
+  if (!(await start.reached(step))) assert.fail(`${step} was never reached: ${start.errors()}`);
+  const grown = async (name: string, bytes: number) => {
+    while (sizeOf(join(folder, name)) < share * bytes) await sleep(1);
+  };
+  if (step === "copy") await grown(`${COPY}.unfinished`, needs.copyBytes);
+  else if (step === "rebuild") await grown(LOG, needs.logBytes);
+  else await sleep(share * (step === "commit" ? needs.commitMs : needs.openMs));
+  await start.kill();
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 interface State {
@@ -111,7 +154,7 @@ describe(`a migration of ${ROWS} jobs`, { timeout: TIMEOUT_MS }, () => {
   let seeded: string;
   let oldState: State;
   let newState: State;
-  let stepMs: Record<Step, number>;
+  let needs: Needs;
 
   const afresh = () => {
     rmSync(folder, { recursive: true, force: true });
@@ -132,7 +175,7 @@ describe(`a migration of ${ROWS} jobs`, { timeout: TIMEOUT_MS }, () => {
     oldState = stateOf(seeded);
     assert.equal((oldState.rows as { jobs: number }).jobs, ROWS);
     afresh();
-    stepMs = await migrateToTheEnd(folder);
+    needs = await migrateToTheEnd(folder);
     newState = stateOf(folder);
     assert.deepEqual(newState.rows, oldState.rows);
     assert.deepEqual(newState.migrations, ["0000_init", "0001_rebuild"]);
@@ -152,10 +195,7 @@ describe(`a migration of ${ROWS} jobs`, { timeout: TIMEOUT_MS }, () => {
     for (const step of STEPS) {
       const states: string[] = [];
       for (const share of KILLS[step]) {
-        const start = startMigrating(folder);
-        if (!(await start.reached(step))) assert.fail(`${step} was never reached: ${start.errors()}`);
-        await sleep(share * stepMs[step]);
-        await start.kill();
+        await killAt(folder, step, share, needs);
         const state = which();
         states.push(state);
         found[state] += 1;
@@ -164,7 +204,7 @@ describe(`a migration of ${ROWS} jobs`, { timeout: TIMEOUT_MS }, () => {
         assert.equal(which(), "new");
         afresh();
       }
-      t.diagnostic(`${step}: ${Math.round(stepMs[step])} ms, found after each kill: ${states.join(" ")}`);
+      t.diagnostic(`killed in ${step}, found ${states.join(" ")}`);
     }
     await migrateToTheEnd(folder);
     assert.equal(which(), "new");
@@ -178,10 +218,7 @@ describe(`a migration of ${ROWS} jobs`, { timeout: TIMEOUT_MS }, () => {
     timeout: TIMEOUT_MS,
   }, async () => {
     afresh();
-    const start = startMigrating(folder, "without-transaction");
-    assert.ok(await start.reached("rebuild"), start.errors());
-    await sleep(stepMs.rebuild / 3);
-    await start.kill();
+    await killAt(folder, "rebuild", 0.3, needs, "without-transaction");
     assert.throws(which, /Expected values to be strictly deep-equal|deepEqual/);
     await assert.rejects(migrateToTheEnd(folder), /jobs_rebuilt already exists/);
   });
