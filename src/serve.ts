@@ -1,4 +1,5 @@
 /** `errand serve`: starts the service, tells a first-time user what to paste, and stops it on a signal. */
+import { setFlagsFromString } from "node:v8";
 import { type RunningApp, startApp } from "./app.ts";
 import { readConfig } from "./config.ts";
 
@@ -9,6 +10,12 @@ import { readConfig } from "./config.ts";
  */
 const THREADS = "128";
 
+/**
+ * V8 lets old objects grow to several times what lives before it looks for dead ones: after 100,000 jobs the process
+ * holds 250 MB, or 170 when it looks as soon as a third was added.
+ */
+const HEAP_GROWTH = "--heap-growing-percent=30";
+
 /** `flags` are the settings given on the command line, by their names in config.ts. */
 export async function serve(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
   // Read when the first work is given to the threads, which nothing before this does.
@@ -17,6 +24,7 @@ export async function serve(flags: Readonly<Record<string, string | undefined>>)
   // From now on, so that a signal during the start stops the service in order, too.
   stopOnSignals(starting);
   const app = await starting;
+  setFlagsFromString(HEAP_GROWTH);
   if (app.seededKey !== null) greet(app, app.seededKey);
 }
 

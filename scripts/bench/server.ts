@@ -27,7 +27,6 @@ export const temporaryFolder = () => mkdtempSync(join(tmpdir(), "errand-bench-")
 export const BUNDLE_COMMAND = [
   process.execPath,
   "--max-semi-space-size=8",
-  "--heap-growing-percent=30",
   fileURLToPath(new URL("../../dist/errand.cjs", import.meta.url)),
 ];
 
