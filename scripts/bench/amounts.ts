@@ -72,6 +72,7 @@ export async function housekeeping(): Promise<void> {
     job,
     columns: {
       status: "completed",
+      lane: null,
       due_at: null,
       created_at: old,
       started_at: old,
@@ -96,6 +97,7 @@ export async function housekeeping(): Promise<void> {
     job,
     columns: {
       status: "failed",
+      lane: null,
       due_at: null,
       started_at: recent,
       finished_at: recent,
