@@ -11,6 +11,7 @@ import { paced, payload } from "./paced.ts";
 import { peer } from "./peer.ts";
 import { compare, inTurns, ROUNDS } from "./rounds.ts";
 import { say } from "./say.ts";
+import { schedules } from "./schedules.ts";
 import { BUNDLE_COMMAND, KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
 import { slow_sync } from "./slow-sync.ts";
 import { soak } from "./soak.ts";
@@ -30,6 +31,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   stored,
   housekeeping,
   slow_sync,
+  schedules,
 };
 
 /** These take long, or need what is not part of the project. */
