@@ -124,7 +124,7 @@ export function claimCommands(parts: Parts): EngineStore {
       attempt.errorCode,
       attempt.decision,
     );
-    callback(transaction, row.seq, changes);
+    callback(transaction, row, changes);
     return true;
   }
 

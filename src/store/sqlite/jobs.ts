@@ -59,7 +59,7 @@ export function jobCommands(parts: Parts): JobStore {
     const step = reader.currentStep(row);
     const changes = rule(rows.job(row, step), step === null ? null : rows.step(step));
     transition(transaction, row, changes);
-    callback(transaction, row.seq, changes);
+    callback(transaction, row, changes);
   }
 
   return {

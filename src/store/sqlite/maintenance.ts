@@ -137,7 +137,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
             const step = reader.currentStep(row);
             const changes = rule(rows.job(row, step), step === null ? null : rows.step(step));
             transition(transaction, row, changes);
-            callback(transaction, row.seq, changes);
+            callback(transaction, row, changes);
           }
           return expired.length;
         }, false);
