@@ -19,14 +19,20 @@ async function held(t: TestContext) {
   return { target, open };
 }
 
+/** A service whose one attempt is under way at a target that holds its answer. */
+async function busy(t: TestContext, { env, job }: { env?: Record<string, string>; job?: object } = {}) {
+  const folder = temporaryFolder();
+  const { target, open } = await held(t);
+  const service = await startProcess({ folder, ...(env === undefined ? {} : { env }) });
+  t.after(() => service.cleanUp());
+  const { body } = await service.call("POST", "/v1/jobs", { url: target.url, ...job });
+  await target.request(1);
+  return { folder, target, open, service, id: body.id as string };
+}
+
 describe("SIGTERM", () => {
   test("waits for what is under way, stores it, and exits 0", async (t) => {
-    const folder = temporaryFolder();
-    const { target, open } = await held(t);
-    const service = await startProcess({ folder });
-    t.after(() => service.cleanUp());
-    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url });
-    await target.request(1);
+    const { folder, target, open, service, id } = await busy(t);
     const stopped = service.stop();
     await service.printed(/"msg":"stopping/);
     open();
@@ -34,33 +40,26 @@ describe("SIGTERM", () => {
 
     const again = await startProcess({ folder });
     t.after(() => again.cleanUp());
-    const { body } = await again.call("GET", `/v1/jobs/${job.id}`);
+    const { body } = await again.call("GET", `/v1/jobs/${id}`);
     assert.deepEqual([body.status, body.attempts], ["completed", 1]);
     assert.equal(target.received.length, 1);
   });
 
   test("puts back what takes longer than the shutdown timeout, and exits 0", async (t) => {
-    const folder = temporaryFolder();
-    const { target } = await held(t);
-    const service = await startProcess({ folder, env: { ERRAND_SHUTDOWN_TIMEOUT: "1s" } });
-    t.after(() => service.cleanUp());
-    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url, max_attempts: 1 });
-    await target.request(1);
+    const { folder, service, id } = await busy(t, {
+      env: { ERRAND_SHUTDOWN_TIMEOUT: "1s" },
+      job: { max_attempts: 1 },
+    });
     assert.equal(await service.stop(), 0);
 
     const again = await startProcess({ folder });
     t.after(() => again.cleanUp());
-    const { body } = await again.call("GET", `/v1/jobs/${job.id}?wait=30s`);
+    const { body } = await again.call("GET", `/v1/jobs/${id}?wait=30s`);
     assert.deepEqual([body.status, body.attempts], ["completed", 2]);
   });
 
   test("twice stops at once, and the next start sends again", async (t) => {
-    const folder = temporaryFolder();
-    const { target } = await held(t);
-    const service = await startProcess({ folder });
-    t.after(() => service.cleanUp());
-    const { body: job } = await service.call("POST", "/v1/jobs", { url: target.url });
-    await target.request(1);
+    const { folder, service, id } = await busy(t);
     const stopped = service.stop();
     await service.printed(/"msg":"stopping/);
     assert.notEqual(await service.stop(), 0);
@@ -68,7 +67,7 @@ describe("SIGTERM", () => {
 
     const again = await startProcess({ folder });
     t.after(() => again.cleanUp());
-    assert.equal((await again.call("GET", `/v1/jobs/${job.id}?wait=30s`)).body.status, "completed");
+    assert.equal((await again.call("GET", `/v1/jobs/${id}?wait=30s`)).body.status, "completed");
   });
 });
 
