@@ -98,7 +98,7 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
       log,
     ),
   );
-  app.onError((error, c) => problemResponse(error, c.var.requestId, log));
+  app.onError((error, c) => problemResponse(services.store.judged(error), c.var.requestId, log));
   return app;
 }
 

@@ -68,7 +68,7 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
       if (done instanceof Stream) throw new Error(`${operation.name} has no end, and can be no tool`);
       return done.answer;
     } catch (error) {
-      const problem = problemOf(error, c.var.requestId, log);
+      const problem = problemOf(services.store.judged(error), c.var.requestId, log);
       return { status: problem.status, body: JSON.stringify(problemDocument(problem, c.var.requestId)) };
     }
   }

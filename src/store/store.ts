@@ -26,6 +26,11 @@ export interface Store {
    * writes, a claim included, rejects with `unavailable`. It passes by itself when the disk is sound again.
    */
   trouble(): string | null;
+  /**
+   * What to tell those whose call failed: `unavailable` where the disk, or the file on it, could not be read, which is
+   * trouble from then on; any other error as it is.
+   */
+  judged(error: unknown): unknown;
   /** Waits for what is under way, checkpoints, and lets go of the file and its lock. */
   close(): Promise<void>;
 }

@@ -111,6 +111,7 @@ export function openStore({
       maintenance: maintenanceCommands(parts),
       subscribe: (listener) => writer.subscribe(listener),
       trouble: () => writer.trouble?.reason ?? null,
+      judged: (error) => writer.judgeRead(error),
       async close() {
         await writer.close();
         await recovery.close();

@@ -240,10 +240,15 @@ export class Writer {
     );
   }
 
-  /** Turns a fault of the disk into `unavailable`; a Problem of a rule, or a defect, stays what it is. */
+  /** What a read met: see {@link judge}. */
+  judgeRead(error: unknown): unknown {
+    return codeOf(error).startsWith("SQLITE_") ? this.judge(error) : error;
+  }
+
+  /** Turns a fault of the disk into `unavailable`, and trouble begins; a Problem of a rule, or a defect, stays what it is. */
   private judge(error: unknown): unknown {
-    if (error instanceof Problem || !(error instanceof Error) || !("code" in error)) return error;
-    const code = String(error.code);
+    const code = codeOf(error);
+    if (error instanceof Problem || !(error instanceof Error) || code === "") return error;
     if (HELD_ELSEWHERE.test(code)) return unavailable(error);
     const isDamage = DAMAGE.test(code);
     // What is not SQLite's comes from the sync of the log.
@@ -251,12 +256,16 @@ export class Writer {
     if (this.troubled === null) {
       const what = isDamage
         ? "the database file is damaged; `errand doctor` tells more"
-        : "the disk does not take writes";
+        : "the disk cannot be relied on";
       this.troubled = { reason: `${what}: ${error.message} (${code})`, canPass: !isDamage };
       this.onTrouble(this.troubled);
     }
     return unavailable(error);
   }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 function unavailable(cause?: unknown): Problem {
