@@ -1,5 +1,5 @@
 /** Load: a number of connections that call an endpoint as fast as it answers, and what that took. */
-import { Agent, request } from "undici";
+import { Caller, requestBytes } from "./caller.ts";
 
 export interface Load {
   readonly url: string;
@@ -26,25 +26,25 @@ export async function load({
   count,
   connections = 64,
 }: Load): Promise<LoadResult> {
-  const dispatcher = new Agent({ connections, pipelining: 1 });
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const to = new URL(url);
+  const bytes = (n: number) => requestBytes(method, to, key, body?.(n) ?? null);
   const latenciesMs: number[] = [];
   let next = 0;
   const started = performance.now();
   await Promise.all(
     Array.from({ length: connections }, async () => {
+      const caller = new Caller(to);
       while (next < count) {
-        const n = next++;
+        const request = bytes(next++);
         const sent = performance.now();
-        const response = await request(url, { method, dispatcher, headers, body: body?.(n) ?? null });
-        const text = await response.body.text();
-        if (response.statusCode >= 300) throw new Error(`${url} answered ${response.statusCode}: ${text}`);
+        const { status, text } = await caller.call(request);
+        if (status >= 300) throw new Error(`${url} answered ${status}: ${text}`);
         latenciesMs.push(performance.now() - sent);
       }
+      caller.close();
     }),
   );
   const seconds = (performance.now() - started) / 1_000;
-  await dispatcher.close();
   return { seconds, perSecond: count / seconds, latenciesMs: latenciesMs.toSorted((a, b) => a - b) };
 }
 

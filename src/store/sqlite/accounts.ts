@@ -3,6 +3,7 @@ import { and, asc, desc, eq, gt, isNull, lt, or } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { ApiKey, Principal, SigningSecret } from "../../accounts/account.ts";
 import type { Scope } from "../../accounts/scopes.ts";
+import type { Clock } from "../../base/clock.ts";
 import { isId } from "../../base/ids.ts";
 import type { SecretBox } from "../../base/secret-box.ts";
 import { MODES, type Mode, type Tenant, tenantKey } from "../../base/tenant.ts";
@@ -25,10 +26,11 @@ interface Parts {
   readonly directory: Directory;
   readonly box: SecretBox;
   readonly once: OnceWriter;
+  readonly clock: Clock;
 }
 
 export function accountCommands(parts: Parts): AccountStore {
-  const { db, orm, writer, directory, box, once } = parts;
+  const { db, orm, writer, directory, box, once, clock } = parts;
   const principal = db.prepare<
     [string],
     { id: string; name: string; scopes: string; account_id: string; mode: Mode }
@@ -79,14 +81,14 @@ export function accountCommands(parts: Parts): AccountStore {
   const principals = new Map<string, Principal>();
   const dataVersion = db.prepare<[], number>("PRAGMA data_version").pluck();
   let versionSeen = dataVersion.get();
-  let isFresh = false;
+  let lookedAt = Number.NaN;
 
   /** Another process wrote to the file (https://sqlite.org/pragma.html#pragma_data_version): it may have revoked a key. */
   function forgetIfChanged(): void {
-    // Once a turn of the loop is as often as anything can have changed for those who ask.
-    if (isFresh) return;
-    isFresh = true;
-    setImmediate(() => (isFresh = false));
+    // Once a millisecond, whatever the load: each look asks the file.
+    const now = clock.now();
+    if (now === lookedAt) return;
+    lookedAt = now;
     const version = dataVersion.get();
     if (version === versionSeen && principals.size < MAX_PRINCIPALS) return;
     versionSeen = version;

@@ -99,6 +99,7 @@ export function openStore({
       callback,
       starts,
       box,
+      clock,
       file,
     };
 
