@@ -24,6 +24,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -87,6 +88,9 @@ const compileWhenUsed = {
   },
 };
 
+/** The npm packages of which something is in what was bundled. */
+const bundledPackages = new Set(["better-sqlite3"]); // its addon lies beside the bundle
+
 /** Bundles one entry to CommonJS and returns its code. */
 async function bundle(entry, banner, define, plugins = []) {
   const result = await build({
@@ -95,6 +99,7 @@ async function bundle(entry, banner, define, plugins = []) {
     plugins,
     bundle: true,
     write: false,
+    metafile: true,
     platform: "node",
     format: "cjs",
     target: "node20",
@@ -114,6 +119,10 @@ async function bundle(entry, banner, define, plugins = []) {
       ...define,
     },
   });
+  for (const file of Object.keys(result.metafile.inputs)) {
+    const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1];
+    if (name !== undefined) bundledPackages.add(name);
+  }
   return result.outputFiles[0].text;
 }
 
@@ -181,7 +190,8 @@ function buildExecutable(platform, outFile) {
     writeFileSync(join(work, "errand.cjs"), launcher);
     const program = `(function (exports, require, module, __filename, __dirname) { ${readFileSync(bundleFile, "utf8")}\n})`;
     writeFileSync(join(work, "program.js"), program);
-    const assets = { "better_sqlite3.node": addon, program: "program.js" };
+    writeFileSync(join(work, "licenses.txt"), licenses());
+    const assets = { "better_sqlite3.node": addon, program: "program.js", licenses: "licenses.txt" };
     if (platform === `linux-${process.arch}`) {
       writeCodeCache(work);
       assets.cache = "cache";
@@ -217,6 +227,19 @@ function buildExecutable(platform, outFile) {
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+/** What the licences of all that the executable holds ask to be shipped with it; `errand licenses` prints it. */
+function licenses() {
+  const node = join(root, "node_modules", `node-linux-${process.arch}`);
+  const packages = [...bundledPackages].toSorted().map((name) => join(root, "node_modules", name));
+  const texts = [root, node, ...packages].map((folder) => {
+    const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const text = file === undefined ? "" : readFileSync(join(folder, file), "utf8").trim();
+    return `${name} ${version}: ${license}\n\n${text}`.trim();
+  });
+  return `${texts.join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
 }
 
 /** Removes the symbol table, about 15 MB. This must come before the injection: afterwards it breaks the file. */

@@ -7,6 +7,7 @@ import { addCompletion } from "./completion.ts";
 import { addDataCommands, type DataTools } from "./data-commands.ts";
 import { addLocalCommands, type OpenDataFolder } from "./local.ts";
 import { addExamples, addOperation } from "./operation-command.ts";
+import { UsageFault } from "./output.ts";
 import type { Session } from "./session.ts";
 import { addWait } from "./wait.ts";
 import { addWatch } from "./watch.ts";
@@ -70,6 +71,7 @@ export function buildProgram(session: Session, services: Services, wanted: Wante
   addMcp(program, session);
   addDataCommands(program, session, () => services.dataTools());
   addCompletion(program, session);
+  addLicenses(program, session);
   program.addHelpText(
     "after",
     `
@@ -132,6 +134,19 @@ function addMcp(program: Command, session: Session): void {
     const { serveMcpOverStdio } = await import("../mcp/stdio.ts");
     const { stdin: input, stdout: output } = process;
     await serveMcpOverStdio(session.connect(), OPERATIONS, { input, output });
+  });
+}
+
+function addLicenses(program: Command, session: Session): void {
+  const command = program
+    .command("licenses")
+    .summary("Print the licences of Errand and of all that this executable holds");
+  command.description(command.summary());
+  addExamples(command, ["errand licenses | less"]);
+  command.action(() => {
+    const { getAsset, isSea } = process.getBuiltinModule("node:sea");
+    if (!isSea()) throw new UsageFault("only the executable carries them; here they lie in node_modules");
+    session.terminal.out(getAsset("licenses", "utf8").trimEnd());
   });
 }
 

@@ -66,6 +66,16 @@ describe("the executable", () => {
     assert.equal(await third.stop(), 0);
   });
 
+  test("prints the licences of all that it holds", () => {
+    const { stdout } = spawnSync(errand, ["licenses"], { env: { PATH: "" }, encoding: "utf8" });
+    const named = new Set(
+      [...stdout.matchAll(/^(\S+) \d+\.\d+\.\d+: \S+\n\n(?=\S)/gm)].map(([, name]) => name),
+    );
+    for (const name of ["errand", "better-sqlite3", "drizzle-orm", "hono", "undici", "valibot"])
+      assert.ok(named.has(name), name);
+    assert.match(stdout, /^node-linux-\w+ .*\n\nNode\.js is licensed/m);
+  });
+
   test("says in one line what is wrong with a setting", () => {
     const { status, stderr } = spawnSync(errand, [], {
       cwd: folder,
