@@ -24,7 +24,12 @@ export interface EgressRules {
   readonly deny: readonly Range[];
   readonly allow: readonly Range[];
   readonly own: { readonly isHost: (address: Address) => boolean; readonly port: number };
+  /** What was said of hosts on ports other than our own, where it hangs on nothing but these rules. */
+  readonly said: Map<string, string | null>;
 }
+
+/** Hosts remembered: reading and judging one takes microseconds of every job, and jobs name the same few. */
+const MAX_SAID = 1_000;
 
 const LOOPBACK = ["127.0.0.0/8", "::1/128"].map(rangeOf);
 
@@ -64,6 +69,7 @@ export function egressRules(options: EgressOptions): EgressRules {
     deny: options.deny.flatMap(parseEntry),
     allow: options.allow.flatMap(parseEntry),
     own: { isHost: ownHost(host), port },
+    said: new Map(),
   };
 }
 
@@ -153,6 +159,17 @@ function sentence(host: string, found: string | null): string | null {
 export function refusalOfUrl(rules: EgressRules, url: Readonly<URL>): string | null {
   const host = bareHost(url);
   const port = portOf(url);
+  // Which addresses are our own can change while we run.
+  if (port === rules.own.port) return refusalOfHost(rules, host, port);
+  const known = rules.said.get(host);
+  if (known !== undefined) return known;
+  const found = refusalOfHost(rules, host, port);
+  if (rules.said.size >= MAX_SAID) rules.said.clear();
+  rules.said.set(host, found);
+  return found;
+}
+
+function refusalOfHost(rules: EgressRules, host: string, port: number): string | null {
   const address = parseAddress(host);
   if (address !== null) return sentence(host, objectionToAny(rules, address, port));
   if (!/(?:^|\.)localhost\.?$/.test(host)) return null;

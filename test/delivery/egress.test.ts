@@ -256,3 +256,13 @@ test("a name is judged when it is resolved, unless it is always loopback", () =>
     /own/,
   );
 });
+
+test("what was said of a host on one port does not hold on Errand's own, nor the other way round", () => {
+  const rules = egressRules({ deny: [], allow: [], listening: LISTENING });
+  for (const host of ["127.0.0.1", "localhost", "[::1]"]) {
+    for (const port of [8080, 3000, 8080, 3000]) {
+      const said = refusalOfUrl(rules, new URL(`http://${host}:${port}/`));
+      assert.equal(said !== null, port === 3000, `${host}:${port}`);
+    }
+  }
+});
