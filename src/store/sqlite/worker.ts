@@ -23,19 +23,25 @@ const BUSY_TIMEOUT_MS = 10;
 
 const db = new Database(file, { nativeBinding: addon, timeout: BUSY_TIMEOUT_MS });
 
+type Mode = "PASSIVE" | "TRUNCATE" | "NOOP";
+/** Each prepared once: V8 lets go of one only when this thread's old objects fill megabytes, which takes it hours. */
+const checkpoints = new Map<Mode, Database.Statement<[], { log: number; checkpointed: number }>>();
+let isSetUp = false;
+
 /**
  * https://sqlite.org/pragma.html#pragma_wal_checkpoint: PASSIVE waits for nobody, TRUNCATE starts the log afresh, NOOP
  * copies nothing and tells how long the log is.
  */
-function checkpoint(mode: "PASSIVE" | "TRUNCATE" | "NOOP") {
-  // Not once at the start: where the log has lost a page these fail, and that is then the answer.
-  db.pragma("synchronous = NORMAL");
-  db.pragma("wal_autocheckpoint = 0");
-  const [result] = db.pragma(`wal_checkpoint(${mode})`) as {
-    busy: number;
-    log: number;
-    checkpointed: number;
-  }[];
+function checkpoint(mode: Mode) {
+  // Not when the thread starts: where the log has lost a page these fail, and that is then the answer.
+  if (!isSetUp) {
+    db.pragma("synchronous = NORMAL");
+    db.pragma("wal_autocheckpoint = 0");
+    isSetUp = true;
+  }
+  const statement = checkpoints.get(mode) ?? db.prepare(`PRAGMA wal_checkpoint(${mode})`);
+  checkpoints.set(mode, statement);
+  const result = statement.get();
   return { frames: result?.log ?? 0, copied: result?.checkpointed ?? 0 };
 }
 
