@@ -63,7 +63,7 @@ export const HEADERS = {
     pattern: "^[A-Za-z0-9._-]{1,128}$",
   }),
   RateLimit: text(
-    "What is left of the quota (draft-ietf-httpapi-ratelimit-headers); absent without a limit.",
+    "What is left of the quota (draft-ietf-httpapi-ratelimit-headers); absent without a limit, or before a request counts.",
     {
       examples: [`"default";r=1999;t=1`],
     },

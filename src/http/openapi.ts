@@ -241,7 +241,7 @@ const RATE_LIMITED_HEADERS = ["X-Request-Id", "RateLimit", "RateLimit-Policy"];
 const PROBLEM_HEADERS: Readonly<Record<number, readonly string[]>> = {
   401: ["X-Request-Id", "WWW-Authenticate"],
   429: [...RATE_LIMITED_HEADERS, "Retry-After"],
-  503: ["X-Request-Id", "Retry-After"],
+  503: [...RATE_LIMITED_HEADERS, "Retry-After"],
 };
 
 function referTo(headers: readonly string[]): Record<string, Reference> {
