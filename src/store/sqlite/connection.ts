@@ -9,7 +9,7 @@ export type Connection = Database.Database;
  * itself stands still meanwhile, and those who hold the lock (`errand accounts`, `errand resume`) do so for a moment.
  */
 export const BUSY_TIMEOUT_MS = { service: 1_000, beside: 5_000 };
-const CACHE_KIB = 16 * 1024;
+const CACHE_KIB = 8 * 1024;
 
 /** `addon` is the compiled half of better-sqlite3: see native.ts. */
 export function connect(file: string, addon: string, busyTimeoutMs: number): Connection {
