@@ -271,7 +271,10 @@ describe("errors of the service itself", () => {
   });
   const principal = { tenant: { accountId: "a", mode: "test" }, keyId: "k", keyName: "k", scopes: ["read"] };
   const services = {
-    store: { accounts: { authenticate: () => Promise.resolve(principal) } },
+    store: {
+      accounts: { authenticate: () => Promise.resolve(principal) },
+      judged: (error: unknown) => error,
+    },
     limits: { maxBodyBytes: 1 },
   } as unknown as Services;
 
