@@ -33,7 +33,7 @@ function optionsOf(name: string, field: v.GenericSchema): Option[] {
     const no = new Option(`--no-${flag}`).hideHelp();
     return [new Option(`--${flag}`, help), no];
   }
-  const option = new Option(`${flagsOf(flag, field)} <${placeholder(field)}>`, help);
+  const option = new Option(`${flagsOf(flag, field)} <${valueName(field)}>`, help);
   // `--no-retry-on` is the field no_retry_on, and takes back no `--retry-on`.
   option.negate = false;
   option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
@@ -47,7 +47,7 @@ function flagsOf(flag: string, field: v.GenericSchema): string {
   return kindOfField(field) === "record" ? `--${flag.replace(/s$/, "")}, --${flag}` : `--${flag}`;
 }
 
-function placeholder(field: v.GenericSchema): string {
+function valueName(field: v.GenericSchema): string {
   const kind = kindOfField(field);
   if (kind === "record") return "name:value";
   if (kind === "array") return kindOfItems(field) === "json" ? "json" : "list";
