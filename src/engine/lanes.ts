@@ -36,9 +36,12 @@ interface LaneState {
   inFlight: number;
   /** The turn in which it last began an attempt: see {@link Lanes.take}. */
   servedTurn: number;
-  /** idle: nothing due known. waiting: in the heap. ready: due, in turn. parked: at a closed gate. claiming: granted. */
+  /** idle: nothing due known. waiting: in the heap until it is due. ready: due, in turn. parked: at a closed gate. claiming: granted. */
   place: "idle" | "waiting" | "ready" | "parked" | "claiming";
 }
+
+/** A clock set back by less than this is waited for; the corrections that keep it right are far smaller. */
+const SET_BACK_MS = 1_000;
 
 /**
  * A lane costs something only when it is due and may begin: one that is not due sleeps in a heap, one at its limit is
@@ -62,6 +65,8 @@ export class Lanes {
   /** Origins with due lanes or attempts under way. */
   private contending = 0;
   private turn = 0;
+  /** The wall clock of the last {@link take}. */
+  private takenAt = 0;
 
   constructor(limits: LaneLimits) {
     this.limits = limits;
@@ -73,11 +78,11 @@ export class Lanes {
     return this.total;
   }
 
-  /** Lanes known, and those that are due but at a limit: for the metrics. */
-  get depth(): { lanes: number; parked: number; ready: number } {
-    let parked = 0;
-    for (const state of this.lanes.values()) if (state.place === "parked") parked += 1;
-    return { lanes: this.lanes.size, parked, ready: this.ready.quick.size + this.ready.other.size };
+  /** Lanes known; those that sleep until a time, are due but at a limit, or are due and may begin: for the metrics. */
+  get depth(): { lanes: number; sleeping: number; parked: number; ready: number } {
+    const parked = [...this.lanes.values()].filter(({ place }) => place === "parked").length;
+    const ready = this.ready.quick.size + this.ready.other.size;
+    return { lanes: this.lanes.size, sleeping: this.waiting.size, parked, ready };
   }
 
   /** A job of the lane is due at `dueAt`. */
@@ -102,15 +107,11 @@ export class Lanes {
 
   /** Grants places to lanes that are due, each in its turn, until nothing is due or no place is left. */
   take(now: number): Grant[] {
+    if (now < this.takenAt - SET_BACK_MS) this.wakeAll(now);
+    this.takenAt = now;
     const due: LaneState[] = [];
-    for (
-      let entry = this.waiting.peek();
-      entry !== undefined && entry.at <= now;
-      entry = this.waiting.peek()
-    ) {
+    while ((this.waiting.peek()?.at ?? Infinity) <= now) {
       const { item: state } = this.waiting.pop();
-      const isHeld = state.place === "waiting" || state.place === "parked";
-      if (!isHeld || state.dueAt === null || state.dueAt > now) continue;
       this.leaveGates(state);
       this.move(state, "ready");
       due.push(state);
@@ -153,13 +154,9 @@ export class Lanes {
         : Math.min(state.dueAt, nextDueAt);
     state.dueAt = dueAt;
     if (count > 0) state.servedTurn = ++this.turn;
-    if (dueAt === null) {
-      this.move(state, "idle");
-    } else if (dueAt <= now) {
-      this.makeReady(state, now);
-    } else {
-      this.wait(state, dueAt);
-    }
+    if (dueAt === null) this.move(state, "idle");
+    else if (dueAt <= now) this.makeReady(state, now);
+    else this.wait(state, dueAt);
     this.occupy(state, count - grant.limit, now);
     if (count < grant.limit) this.unparkAround(state, now);
     this.forgetIfDone(state);
@@ -207,8 +204,8 @@ export class Lanes {
   private originGate(name: string): Origin {
     let origin = this.origins.get(name);
     if (origin === undefined) {
-      const limit = this.limits.perOrigin;
-      origin = { name, lanes: 0, due: 0, inFlight: 0, limit, heardAt: 0, parked: new Set() };
+      const gate = { inFlight: 0, limit: this.limits.perOrigin, parked: new Set<LaneState>() };
+      origin = { ...gate, name, lanes: 0, due: 0, heardAt: 0 };
       this.origins.set(name, origin);
     }
     return origin;
@@ -223,12 +220,23 @@ export class Lanes {
     return gate;
   }
 
+  /** The clock was set back: whatever a lane waits for, the wrong one said so. The next claim of each tells. */
+  private wakeAll(now: number): void {
+    for (const origin of this.origins.values()) origin.heardAt = Math.min(origin.heardAt, now);
+    for (const state of this.lanes.values()) {
+      if (state.place !== "waiting" && state.place !== "parked") continue;
+      this.leaveGates(state);
+      this.makeReady(state, now);
+    }
+  }
+
   private wait(state: LaneState, at: number): void {
     this.move(state, "waiting");
-    this.waiting.push(at, state);
+    this.waiting.put(at, state);
   }
 
   private move(state: LaneState, place: LaneState["place"]): void {
+    if (state.place === "waiting" || state.place === "parked") this.waiting.remove(state);
     this.contend(state.origin, Number(isDue(place)) - Number(isDue(state.place)), 0);
     state.place = place;
   }
@@ -266,11 +274,11 @@ export class Lanes {
     if (gate !== origin || gate.inFlight >= gate.limit) return;
     if (this.standingOf(origin, now) === "new") {
       // What others do makes no room for it: its own attempt does, or the time.
-      this.waiting.push(origin.heardAt + QUICK_MS, state);
-      return;
+      this.waiting.put(origin.heardAt + QUICK_MS, state);
+    } else {
+      this.squeezed.add(state);
+      this.squeezedAt = Math.min(this.squeezedAt, this.shares);
     }
-    this.squeezed.add(state);
-    this.squeezedAt = Math.min(this.squeezedAt, this.shares);
   }
 
   private get traffic(): Traffic {

@@ -77,6 +77,7 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
         const check = () => {
           assert.ok(backlog.active.length <= limits.total, "total");
           assert.equal(lanes.inFlight, backlog.active.length);
+          assert.ok(lanes.depth.sleeping <= lanes.depth.lanes, "a lane sleeps once");
           for (const origin of new Set(LANES.map((one) => one.origin))) {
             const here = backlog.active.filter((one) => one.origin === origin).length;
             assert.ok(here <= limits.perOrigin, "origin");
@@ -150,12 +151,36 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
             now = Math.max(now, wakeAt ?? now);
           }
         }
-        assert.deepEqual(lanes.depth, { lanes: 0, parked: 0, ready: 0 });
+        assert.deepEqual(lanes.depth, { lanes: 0, sleeping: 0, parked: 0, ready: 0 });
       },
     ),
     { numRuns: 2_000 },
   );
   assert.ok(claimed > 10_000, `jobs were claimed: ${claimed}`);
+});
+
+test("a job far ahead in a lane where others come and go is remembered once", () => {
+  const lanes = new Lanes({ total: 8, perOrigin: 8 });
+  const busy = lane(1, 0, "http://busy");
+  lanes.note(busy, 1_000_000);
+  for (let now = 0; now < 100; now++) {
+    lanes.note(busy, now);
+    for (const grant of lanes.take(now)) lanes.claimed(grant, 1, 1_000_000, now);
+    lanes.finished(busy, "quick", now);
+  }
+  assert.deepEqual(lanes.depth, { lanes: 1, sleeping: 1, parked: 0, ready: 0 });
+  assert.equal(lanes.wakeAt(100), 1_000_000);
+});
+
+test("a lane that a rate limit holds by a clock that was ahead goes on when the clock is right again", () => {
+  const lanes = new Lanes({ total: 8, perOrigin: 8 });
+  const held = lane(1, 0, "http://held");
+  const [right, ahead] = [1_000_000, 90_000_000];
+  lanes.note(held, right);
+  for (const grant of lanes.take(ahead)) lanes.claimed(grant, 1, ahead + 60_000, ahead);
+  lanes.finished(held, "quick", ahead);
+  assert.deepEqual(lanes.take(ahead), []);
+  assert.equal(lanes.take(right).length, 1);
 });
 
 describe("shares", () => {
