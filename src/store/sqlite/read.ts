@@ -48,7 +48,10 @@ export class JobReader {
       callback: db.prepare<[string], JobRow>(
         "SELECT * FROM jobs WHERE callback_of = ? ORDER BY seq DESC LIMIT 1",
       ),
-      newest: db.prepare<[], { seq: number | null }>("SELECT max(seq) AS seq FROM jobs"),
+      // One seek in jobs_status.
+      newestBefore: db.prepare<[number, string, number], { seq: number | null }>(
+        "SELECT max(seq) AS seq FROM jobs WHERE tenant = ? AND status = ? AND seq < ?",
+      ),
     };
   }
 
@@ -113,7 +116,7 @@ export class JobReader {
 
   /**
    * Newest first, by windows of the row number, so that a filter that matches little stops nobody: between two windows
-   * the loop turns.
+   * the loop turns. Each begins at the next row that is there: row numbers without one cost nothing.
    */
   async page(tenant: Tenant, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
     const rows = await this.search(
@@ -133,18 +136,23 @@ export class JobReader {
     const select = this.prepared(
       `SELECT * FROM jobs WHERE seq < ? AND seq >= ? AND ${where.text} AND status = ? ORDER BY seq DESC LIMIT ?`,
     );
+    const newestBefore = (seq: number) =>
+      Math.max(
+        0,
+        ...where.statuses.map((one) => this.sql.newestBefore.get(where.tenantId, one, seq)?.seq ?? 0),
+      );
     const found: JobRow[] = [];
-    let upper = before ?? (this.sql.newest.get()?.seq ?? 0) + 1;
-    while (upper > 0 && found.length < limit) {
-      const lower = Math.max(0, upper - WINDOW_ROWS);
+    let newest = newestBefore(before ?? Number.MAX_SAFE_INTEGER);
+    while (newest > 0 && found.length < limit) {
+      const [upper, lower] = [newest + 1, Math.max(0, newest + 1 - WINDOW_ROWS)];
       // Each state is read on its own: one range of the index jobs_status, already in order, however much is stored.
       const rows = where.statuses.flatMap((status) =>
         select.all(upper, lower, ...where.values, status, limit - found.length),
       );
       if (where.statuses.length > 1) rows.sort((a, b) => b.seq - a.seq);
       found.push(...rows.slice(0, limit - found.length));
-      upper = lower;
-      if (upper > 0 && found.length < limit) await turn();
+      newest = newestBefore(lower);
+      if (newest > 0 && found.length < limit) await turn();
     }
     return found;
   }
@@ -152,7 +160,7 @@ export class JobReader {
   private conditions(
     tenant: Tenant,
     filter: JobFilter,
-  ): { text: string; values: unknown[]; statuses: readonly JobStatus[] } | null {
+  ): { tenantId: number; text: string; values: unknown[]; statuses: readonly JobStatus[] } | null {
     const tenantId = this.directory.tenantId(tenant);
     if (tenantId === null) return null;
     const parts = ["tenant = ?", "callback_of IS NULL"];
@@ -180,7 +188,7 @@ export class JobReader {
       filter.statuses === undefined || filter.statuses.length === 0
         ? STATUSES
         : [...new Set(filter.statuses)];
-    return { text: parts.join(" AND "), values, statuses };
+    return { tenantId, text: parts.join(" AND "), values, statuses };
   }
 
   private readonly preparedBySql = new Map<string, Statement<unknown[], JobRow>>();
