@@ -45,11 +45,16 @@ export class Dispatcher {
     );
   }
 
-  /** Settles what the last process left behind, then learns where jobs wait, and begins. */
-  async start(): Promise<void> {
+  /** Settles what the last process left behind. Nothing may be under way. */
+  async recover(): Promise<void> {
     const { store, clock, log } = this.parts;
     const orphans = await store.engine.recover((job, stepName) => interrupt(job, stepName, clock.now()));
     if (orphans > 0) log.warn({ orphans }, "attempts that a stop of the service interrupted are due again");
+  }
+
+  /** Learns where jobs wait, and begins. */
+  async start(): Promise<void> {
+    const { store, clock } = this.parts;
     this.unsubscribe();
     this.unsubscribe = store.subscribe((changes) => this.hear(changes));
     for (const limits of await store.engine.queueLimits()) this.lanes.setQueueLimits(limits, clock.now());

@@ -29,8 +29,12 @@ export class Engine {
     );
   }
 
-  /** Begins to dispatch and to fire schedules, unless a restore has put that on hold. */
+  /**
+   * Begins to dispatch and to fire schedules, unless a restore has put that on hold: then what the backup was doing is
+   * pending, so that it can be cancelled before it is sent again.
+   */
   async start(): Promise<void> {
+    await this.dispatcher.recover();
     if ((await this.sendUnlessHeld(this.parts.clock.now())) !== null) {
       this.parts.log.warn("dispatch and cron are paused since a restore; `errand resume` starts them");
       this.held.start();

@@ -18,7 +18,8 @@ type Rule = (schedule: Schedule) => Schedule;
 /**
  * Runs a command of the store that applies a rule to a schedule, `now`. Where the schedule turns out to be due, the rule
  * waits: the due times are decided, and the command runs again. Else a change made in the second of a due time would lose
- * it without a trace. The command's own sync covers the firings.
+ * it without a trace. While the service is held they are missed and make no job. The command's own sync covers the
+ * firings.
  */
 export async function decideDue<T>(
   { store }: Context,
@@ -33,8 +34,9 @@ export async function decideDue<T>(
       return schedule;
     });
     if (due.length === 0) return result;
+    const isHeld = await store.maintenance.isHeld();
     for (const schedule of due)
-      for (const firing of firingsOf(schedule, now))
+      for (const firing of firingsOf(schedule, now, isHeld ? "none" : schedule.onMissed))
         await store.schedules.fire([{ schedule, firing }], now, false);
   }
 }

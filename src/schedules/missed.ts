@@ -13,6 +13,9 @@ export interface FiringPlan {
   readonly next: number | null;
 }
 
+/** `none`: no due time makes a job, since the service is held; on_missed knows only the others. */
+export type FiringPolicy = MissedPolicy | "none";
+
 /** A run is late when it fires more than this after its time. */
 export const LATE_AFTER_MS = 60_000;
 /** The most jobs that `all` makes at once. */
@@ -29,7 +32,7 @@ const DAY_MS = 86_400_000;
  * for all that is overdue, by firing the latest due time; that one may itself be on time, and then no late one fires beside
  * it. `all` fires the latest 1,000. With nothing overdue every policy fires all. What does not fire is missed.
  */
-export function planFiring(rule: FireTimes, policy: MissedPolicy, dueAt: number, nowMs: number): FiringPlan {
+export function planFiring(rule: FireTimes, policy: FiringPolicy, dueAt: number, nowMs: number): FiringPlan {
   const { due, unrecordedBefore, next } = dueTimes(rule, dueAt, nowMs);
   const onTime = due.filter((at) => nowMs - at <= LATE_AFTER_MS).length;
   const firstToFire = due.length - howManyFire(policy, due.length, onTime);
@@ -40,7 +43,8 @@ export function planFiring(rule: FireTimes, policy: MissedPolicy, dueAt: number,
   return { fire, missed: due.slice(0, firstToFire), unrecordedBefore, next };
 }
 
-function howManyFire(policy: MissedPolicy, due: number, onTime: number): number {
+function howManyFire(policy: FiringPolicy, due: number, onTime: number): number {
+  if (policy === "none") return 0;
   if (due === onTime) return due;
   switch (policy) {
     case "skip":

@@ -1,7 +1,7 @@
 /** A schedule at work: the job that a due time makes, and what becomes of all due times that have come. */
 import { newId } from "../base/ids.ts";
 import { DEFAULT_DEDUPE_WINDOW, type NewJob } from "../jobs/job.ts";
-import { planFiring } from "./missed.ts";
+import { type FiringPolicy, planFiring } from "./missed.ts";
 import type { Occurrence, Schedule } from "./schedule.ts";
 
 /** Lines of the ledger, the jobs of those that fire, and the next due time: what one transaction writes. */
@@ -28,10 +28,14 @@ const lineWeight = ({ job }: { job: NewJob | null }) => (job === null ? LINE_WEI
  * whole step: it ends where the next one is armed. Since what fires comes last, a crash in between only means that the
  * rest is planned again, with the same result.
  */
-export function firingsOf(schedule: Schedule, now: number): Firing[] {
+export function firingsOf(
+  schedule: Schedule,
+  now: number,
+  policy: FiringPolicy = schedule.onMissed,
+): Firing[] {
   const dueAt = schedule.nextRunAt;
   if (dueAt === null) throw new Error(`schedule ${schedule.id} has no due time`);
-  const plan = planFiring(schedule, schedule.onMissed, dueAt, now);
+  const plan = planFiring(schedule, policy, dueAt, now);
   const lines: Firing["occurrences"][number][] = [
     ...plan.missed.map((scheduledFor) => ({
       scheduledFor,

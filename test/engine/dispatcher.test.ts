@@ -247,11 +247,15 @@ describe("a start", () => {
 
   test("held by a restore, sends nothing until another process lets go", async (t) => {
     const { clock, store, sender, engine, folder, now } = await world(t, { start: false });
+    const [begun] = await enqueue(store, newJob(now()));
+    await claimAll(store, now(), 1);
     await store.maintenance.hold(true);
     await enqueue(store, newJob(now()));
     await engine.start();
     await clock.advance("1m");
     assert.deepEqual([sender.sent.length, engine.sending], [0, false]);
+    // What was under way in the backup can be cancelled before it is sent again.
+    await store.jobs.change(TENANT, begun!.id, (job) => cancel(job, now()));
     const beside = openStore({ folder, box: BOX, clock, exclusive: false });
     await beside.maintenance.hold(false);
     await beside.close();
