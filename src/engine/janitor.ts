@@ -1,4 +1,5 @@
 /** Housekeeping: approvals that ran out, jobs past their retention, schedules that lost their next run. */
+import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import { reject } from "../jobs/lifecycle.ts";
@@ -76,6 +77,7 @@ export class Janitor {
     if (wasSetBack) found.push(...(await schedules.ahead(now)));
     for (let i = 0; i < found.length; i += REARMED_AT_ONCE) {
       await Promise.all(found.slice(i, i + REARMED_AT_ONCE).map((schedule) => this.rearmOne(schedule, now)));
+      await turn();
     }
     return now + REARM_EVERY_MS;
   }

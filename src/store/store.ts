@@ -254,7 +254,7 @@ export interface ScheduleStore {
   ): Promise<readonly boolean[]>;
   /** Schedules that are neither paused nor over, and have no next run. */
   unarmed(now: number): Promise<readonly Schedule[]>;
-  /** Schedules that were changed or fired by a clock that was ahead of `now`, and may wait for a time far away. */
+  /** Schedules that a clock ahead of `now` may have changed or fired, so that they wait for a time far away. */
   ahead(now: number): Promise<readonly Schedule[]>;
 }
 
@@ -330,7 +330,7 @@ export interface MaintenanceStore {
   expireApprovals(now: number, rule: Rule): Promise<number | null>;
   /**
    * Removes a small number of finished jobs and ledger lines from before `before`, and lanes in which nothing waits;
-   * whether there may be more.
+   * whether there may be more. A job that its dedupe_key still has to find stays.
    */
   prune(before: number, now: number): Promise<boolean>;
   /** Figures for the metrics: counted, never scanned. */

@@ -18,7 +18,10 @@ function rebuild(init: string): string {
   const indexes = init.match(/^CREATE INDEX jobs_[^;]+;$/gm) ?? [];
   const rebuilt = table
     .replace("CREATE TABLE jobs", "CREATE TABLE jobs_rebuilt")
-    .replace("  scheduled_for INTEGER,\n", "  scheduled_for INTEGER,\n  colour TEXT,\n");
+    .replace(
+      "  scheduled_for INTEGER,\n",
+      "  scheduled_for INTEGER,\n  dedupe_until INTEGER,\n  colour TEXT,\n",
+    );
   return `${rebuilt}
     INSERT INTO jobs_rebuilt SELECT *, 'green' FROM jobs;
     DROP TABLE jobs;
@@ -35,7 +38,7 @@ function intercept(method: "exec" | "prepare", before: (sql: string) => boolean)
 }
 
 const [folder = "", how] = process.argv.slice(2);
-const migration = { name: "0001_rebuild", sql: rebuild(MIGRATIONS[0]?.sql ?? "") };
+const migration = { name: "9000_rebuild", sql: rebuild(MIGRATIONS[0]?.sql ?? "") };
 (MIGRATIONS as (typeof migration)[]).push(migration);
 intercept("prepare", (sql) => {
   if (sql.startsWith("VACUUM INTO")) console.log("copy");

@@ -290,6 +290,44 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.equal((await store.queues.get(TENANT, "default", NOW))?.counts.completed, 150);
     });
 
+    test("retention keeps what its dedupe_key has to find, and no longer", async () => {
+      const store = await open();
+      const keyed = (at: number) => newJob(at, { dedupeKey: "k", dedupeWindow: "1h" });
+      const [first] = await enqueue(store, keyed(NOW));
+      const [claim] = await claimAll(store, NOW, 1);
+      await store.engine.settle(claim!, outcomeOf(claim!, response(200, {}, ""), NOW));
+      const repeated = async (now: number) => {
+        await store.maintenance.prune(now - 1_000, now);
+        const { value } = (await store.jobs.enqueue(TENANT, [keyed(now)], now, null)) as any;
+        return value[0].deduplicated;
+      };
+      assert.equal(await repeated(NOW + 3_599_999), true);
+      assert.equal((await store.jobs.get(TENANT, first!.id))?.status, "completed");
+      assert.equal(await repeated(NOW + 3_600_000), false);
+      assert.equal(await store.jobs.get(TENANT, first!.id), null);
+    });
+
+    test("jobs that a clock ahead of its time made do not keep retention from older ones", async () => {
+      const store = await open();
+      const [later, year] = [NOW + 60 * 86_400_000, NOW + 365 * 86_400_000];
+      for (const [count, now] of [
+        [250, year],
+        [300, NOW],
+      ] as const) {
+        await store.jobs.enqueue(
+          TENANT,
+          Array.from({ length: count }, () => newJob(now)),
+          now,
+          null,
+        );
+        await store.jobs.changeAll(TENANT, {}, ["pending"], (job) => cancel(job, now));
+      }
+      let rounds = 0;
+      while (await store.maintenance.prune(later - 86_400_000, later))
+        assert.ok(++rounds < 50, "comes to an end");
+      assert.equal((await store.queues.get(TENANT, "default", later))?.counts.cancelled, 250);
+    });
+
     test("held is remembered", async () => {
       const store = await open();
       assert.equal(await store.maintenance.isHeld(), false);

@@ -1,4 +1,5 @@
 /** How a job comes to be: its row, its payload, its steps, its place in a lane. */
+import { durationMs } from "../../base/duration.ts";
 import { type JobStatus, type NewJob, originOf } from "../../jobs/job.ts";
 import { firstState } from "../../jobs/lifecycle.ts";
 import type { Connection } from "./connection.ts";
@@ -49,6 +50,7 @@ const OF_SOME = [
   "callback_url",
   "schedule_id",
   "scheduled_for",
+  "dedupe_until",
 ];
 
 function insertInto(table: string, columns: readonly string[]): string {
@@ -101,6 +103,7 @@ export function jobInserter(db: Connection, directory: Directory, rows: Rows): I
       job.callbackUrl,
       job.scheduleId,
       job.scheduledFor,
+      job.dedupeKey === null ? null : now + durationMs(job.dedupeWindow),
     ];
     const isPlain = ofSome.every((value) => value === null);
     const inserted = isPlain ? insertPlain.run(ofEveryJob) : insertJob.run([...ofEveryJob, ...ofSome]);

@@ -39,9 +39,9 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
     finished: db.prepare<
       [number, string, number, number],
-      Pick<JobRow, "seq" | "queue" | "status" | "created_at" | "finished_at" | "callback_of">
+      Pick<JobRow, "seq" | "queue" | "status" | "created_at" | "finished_at" | "callback_of" | "dedupe_until">
     >(
-      `SELECT seq, queue, status, created_at, finished_at, callback_of FROM jobs
+      `SELECT seq, queue, status, created_at, finished_at, callback_of, dedupe_until FROM jobs
        WHERE tenant = ? AND status = ? AND seq > ? ORDER BY seq LIMIT ?`,
     ),
     removeJob: db.prepare("DELETE FROM jobs WHERE seq = ?"),
@@ -77,18 +77,20 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   let pruneLanesAt = 0;
 
   /** Removes what is old among the next rows of one state. True when this state may have more. */
-  function pruneState(tenantId: number, status: JobStatus, before: number): Promise<boolean> {
+  function pruneState(tenantId: number, status: JobStatus, before: number, now: number): Promise<boolean> {
     const key = `${tenantId} ${status}`;
     return writer.write((transaction) => {
       const next = sql.finished.all(tenantId, status, pruneAt.get(key) ?? 0, STEP_ROWS);
       for (const row of next) {
-        if (row.finished_at === null || row.finished_at >= before) continue;
+        if (row.finished_at === null || row.finished_at >= before || (row.dedupe_until ?? 0) > now) continue;
         sql.removeJob.run(row.seq);
         if (row.callback_of === null) transaction.count(row.queue, row.status, -1);
       }
       const last = next.at(-1);
-      // Jobs come in the order of their creation: from here on none is old enough to have ended before the limit.
-      const over = last === undefined || next.length < STEP_ROWS || last.created_at >= before;
+      // Jobs come in the order of their creation: from here on none is old enough to have ended before the limit. What a
+      // clock ahead of its time made says nothing of those after it.
+      const isYoung = last !== undefined && last.created_at >= before && last.created_at <= now;
+      const over = last === undefined || next.length < STEP_ROWS || isYoung;
       if (over) pruneAt.delete(key);
       else pruneAt.set(key, last.seq);
       return !over;
@@ -149,7 +151,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       let more = false;
       for (const { id } of sql.tenants.all()) {
         for (const status of ["completed", "failed", "cancelled"] as const) {
-          more = (await pruneState(id, status, before)) || more;
+          more = (await pruneState(id, status, before, now)) || more;
         }
       }
       const answers = await writer.write(

@@ -1,6 +1,8 @@
 /** Every migration, oldest first. A released one never changes: its hash stands in users' files. */
 import init from "../../../drizzle/0000_init.sql";
+import dedupeUntil from "../../../drizzle/0001_dedupe_until.sql";
 
 export const MIGRATIONS: readonly { readonly name: string; readonly sql: string }[] = [
   { name: "0000_init", sql: init },
+  { name: "0001_dedupe_until", sql: dedupeUntil },
 ];

@@ -63,6 +63,7 @@ export interface JobRow extends RulesRow {
   callback_url: string | null;
   schedule_id: string | null;
   scheduled_for: number | null;
+  dedupe_until: number | null;
 }
 
 export interface StepRow extends RulesRow {

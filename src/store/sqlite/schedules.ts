@@ -17,6 +17,9 @@ interface Parts extends FiringParts {
 /** Lines of a ledger that one transaction removes: a few milliseconds. */
 const REMOVED_AT_ONCE = 2_000;
 
+/** A next run that is no further ahead than this is left alone where nothing else shows that it is wrong. */
+const SURELY_RIGHT_MS = 86_400_000;
+
 export function scheduleCommands(parts: Parts): ScheduleStore {
   const { db, orm, writer, directory, once } = parts;
   const rows = new ScheduleRows(directory, parts.rows);
@@ -205,6 +208,8 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
             eq(schedules.paused, false),
             or(
               gt(schedules.updatedAt, now),
+              // Retention may have removed what else would show it. What is off by less comes back within that time.
+              gt(schedules.nextRunAt, now + SURELY_RIGHT_MS),
               // One seek in each ledger.
               sqlText`EXISTS (SELECT 1 FROM occurrences WHERE schedule = ${schedules.seq} AND scheduled_for > ${now})`,
             ),
