@@ -1,4 +1,4 @@
-/** What happened, as it happens: the feed behind `GET /v1/events`, and those who wait for the end of a job. */
+/** What happened, as it happens: the feed behind `GET /v1/events`, and those who wait for the end of a job or a key. */
 import { randomBytes } from "node:crypto";
 import { type Tenant, tenantKey } from "../base/tenant.ts";
 import type { JobStatus } from "../jobs/job.ts";
@@ -91,10 +91,13 @@ export class Feed {
     return addTo(this.listeners, tenantKey(tenant), wake);
   }
 
-  /** Calls `wake` once the job has ended, or the feed is closed; the answer stops waiting. Costs nothing meanwhile. */
-  onEnd(jobId: string, wake: () => void): () => void {
+  /**
+   * Calls `wake` once the job has ended or the key was revoked, whichever has this id, or the feed is closed; the answer
+   * stops waiting. Costs nothing meanwhile.
+   */
+  onEnd(id: string, wake: () => void): () => void {
     if (this.isClosed) wake();
-    return addTo(this.waiters, jobId, wake);
+    return addTo(this.waiters, id, wake);
   }
 
   private get oldest(): number {
@@ -104,7 +107,8 @@ export class Feed {
   private hear(changes: readonly Change[]): void {
     const tenants = new Set<string>();
     for (const change of changes) {
-      if (change.kind === "lane" || change.kind === "queue") continue;
+      if (change.kind === "key") this.wake(change.keyId);
+      if (change.kind !== "job" && change.kind !== "schedule") continue;
       this.keep({ position: this.next++, type: typeOf(change), change });
       tenants.add(tenantKey(change.tenant));
       if (change.kind === "job" && FINAL.has(change.status)) this.wake(change.jobId);
@@ -120,10 +124,10 @@ export class Feed {
     this.start = 0;
   }
 
-  private wake(jobId: string): void {
-    const waiting = this.waiters.get(jobId);
+  private wake(id: string): void {
+    const waiting = this.waiters.get(id);
     if (waiting === undefined) return;
-    this.waiters.delete(jobId);
+    this.waiters.delete(id);
     for (const wake of waiting) wake();
   }
 }

@@ -14,9 +14,9 @@ const PIECE = 100;
 const RECONNECT_MS = 2_000;
 
 /**
- * Writes until the reader goes, the service stops, or the reader falls so far behind that items are lost. What a reader
- * has not taken yet stays where it is kept for all: one connection holds at most one piece of its own, and a reader
- * that stalls is in nobody's way.
+ * Writes until the reader goes, the stream ends, or the reader falls so far behind that items are lost. What a reader
+ * has not taken yet stays where it is kept for all: one connection holds at most one piece of its own, and a reader that
+ * stalls is in nobody's way.
  */
 export function writeEvents(stream: Stream, outgoing: ServerResponse, clock: Clock): void {
   let missedBeats = 0;
@@ -33,6 +33,8 @@ export function writeEvents(stream: Stream, outgoing: ServerResponse, clock: Clo
   };
 
   const beat = () => {
+    // It was ended, and the reader does not take what is left.
+    if (stream.ended) return void outgoing.destroy();
     if (!outgoing.writableNeedDrain) {
       // With the id, a reader that comes back after a long silence need not go back to the last event it saw.
       outgoing.write(`: alive\nid: ${stream.id}\n\n`);

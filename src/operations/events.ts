@@ -1,7 +1,7 @@
 /** What happens to the jobs and schedules of an account, as it happens. */
 import * as v from "valibot";
+import type { Principal } from "../accounts/account.ts";
 import { formatTime } from "../base/clock.ts";
-import type { Tenant } from "../base/tenant.ts";
 import type { Feed, FeedEvent } from "../engine/events.ts";
 import { STATUSES } from "../jobs/job.ts";
 import * as field from "./fields.ts";
@@ -55,7 +55,8 @@ export const eventOperations: readonly Operation[] = [
     description:
       "Each event has an id; a reader that comes back with it as Last-Event-ID misses nothing. Where that cannot be " +
       "promised, because the id is too old or the service was restarted since, the first event is `reset`. A comment " +
-      "every 15 seconds shows that the connection lives. A reader too slow for its events is disconnected.",
+      "every 15 seconds shows that the connection lives. A reader too slow for its events is disconnected, and the stream " +
+      "ends when its key is revoked.",
     scope: "read",
     effect: "read",
     input: field.closed({
@@ -69,7 +70,7 @@ export const eventOperations: readonly Operation[] = [
     mcp: null,
     streams: true,
     async run({ feed, clock, principal }, { last_event_id: lastId }) {
-      return new EventStream(feed, principal.tenant, lastId, formatTime(clock.now()));
+      return new EventStream(feed, principal, lastId, formatTime(clock.now()));
     },
   }),
 ];
@@ -77,15 +78,16 @@ export const eventOperations: readonly Operation[] = [
 /** A reader of the feed: nothing but a place in it, so that a thousand slow ones hold no memory. */
 class EventStream extends Stream {
   private readonly feed: Feed;
-  private readonly tenant: Tenant;
+  private readonly principal: Principal;
+  private isRevoked = false;
   private position: number;
   /** What the next read begins with: word that events may be missing. */
   private first: readonly StreamItem[] = [];
 
-  constructor(feed: Feed, tenant: Tenant, lastId: string | undefined, at: string) {
+  constructor(feed: Feed, principal: Principal, lastId: string | undefined, at: string) {
     super();
     this.feed = feed;
-    this.tenant = tenant;
+    this.principal = principal;
     const known = lastId === undefined ? null : positionOf(lastId, feed);
     this.position = known ?? feed.position;
     if (lastId !== undefined && known === null)
@@ -97,14 +99,14 @@ class EventStream extends Stream {
   }
 
   get ended(): boolean {
-    return this.feed.closed;
+    return this.feed.closed || this.isRevoked;
   }
 
   read(limit: number): readonly StreamItem[] | null {
     const { first } = this;
     this.first = [];
     if (first.length > 0) return first;
-    const read = this.feed.read(this.tenant, this.position, limit);
+    const read = this.feed.read(this.principal.tenant, this.position, limit);
     if (read === null) return null;
     this.position = read.position;
     return read.events.map((event) => ({
@@ -115,7 +117,16 @@ class EventStream extends Stream {
   }
 
   listen(wake: () => void): () => void {
-    return this.feed.listen(this.tenant, wake);
+    const { tenant, keyId } = this.principal;
+    const stopListening = this.feed.listen(tenant, wake);
+    const stopWaiting = this.feed.onEnd(keyId, () => {
+      this.isRevoked = true;
+      wake();
+    });
+    return () => {
+      stopListening();
+      stopWaiting();
+    };
   }
 }
 

@@ -51,7 +51,7 @@ export interface StreamItem {
 export abstract class Stream {
   /** Where the stream stands: the id to go on from when nothing more was read. */
   abstract readonly id: string;
-  /** True when the service stops; nothing more comes. */
+  /** True when the service stops or the key was revoked; nothing more comes. */
   abstract readonly ended: boolean;
   /** What has come since the last read, at most `limit` items; null when the reader was too slow and items were lost. */
   abstract read(limit: number): readonly StreamItem[] | null;

@@ -37,7 +37,7 @@ export interface Store {
 
 // ── Changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Change = JobChange | ScheduleChange | LaneChange | QueueChange;
+export type Change = JobChange | ScheduleChange | LaneChange | QueueChange | KeyChange;
 
 /** A job came to be or changed its state. */
 export interface JobChange {
@@ -71,6 +71,12 @@ export interface LaneChange {
 export interface QueueChange {
   readonly kind: "queue";
   readonly limits: QueueLimits;
+}
+
+/** A key was revoked. */
+export interface KeyChange {
+  readonly kind: "key";
+  readonly keyId: string;
 }
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

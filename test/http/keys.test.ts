@@ -6,6 +6,7 @@ import { hasValidChecksum } from "../../src/accounts/api-key.ts";
 import { addAccount } from "../support/accounts.ts";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
+import { readEvents } from "../support/events.ts";
 import { startTarget } from "../support/target.ts";
 
 const as = (key: string) => ({ authorization: `Bearer ${key}` });
@@ -55,6 +56,17 @@ describe("keys", () => {
     for (const { status } of await Promise.all(Array.from({ length: 10 }, read))) assert.equal(status, 401);
     assert.equal((await app.call("DELETE", `/v1/keys/${body["id"]}`)).status, 404);
     assert.ok(!(await app.call("GET", "/v1/keys")).text.includes(body["id"]));
+  });
+
+  test("an event stream ends with its key, and those of other keys go on", async () => {
+    const { body } = await app.call("POST", "/v1/keys", { name: "reader", scopes: ["read"] });
+    const [revoked, other] = [await readEvents(app, { key: body["key"] }), await readEvents(app)];
+    assert.equal((await app.call("DELETE", `/v1/keys/${body["id"]}`)).status, 204);
+    await revoked.ended;
+    const { id } = await app.createJob({ url: "http://127.0.0.1:9/", delay: "1h" });
+    await other.until(({ data }) => data["job_id"] === id);
+    other.close();
+    assert.deepEqual(revoked.seen, []);
   });
 
   test("the list of keys has pages", async () => {

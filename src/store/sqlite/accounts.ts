@@ -174,14 +174,15 @@ export function accountCommands(parts: Parts): AccountStore {
       return { items, nextCursor: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
     },
 
-    async revokeKey(tenant, id) {
+    revokeKey(tenant, id) {
       const tenantId = directory.existingTenantId(tenant);
       const mine = and(eq(apiKeys.tenant, tenantId), eq(apiKeys.id, id));
-      const revoked = await writer.write(() => {
+      return writer.write((transaction) => {
         principals.clear();
-        return orm.delete(apiKeys).where(mine).run().changes > 0;
+        const isRevoked = orm.delete(apiKeys).where(mine).run().changes > 0;
+        if (isRevoked) transaction.emit({ kind: "key", keyId: id });
+        return isRevoked;
       });
-      return revoked;
     },
 
     async signingSecrets(tenant: Tenant, now: number) {
