@@ -198,16 +198,17 @@ export const jobOperations: readonly Operation[] = [
     summary: "List every attempt of a job, oldest first: what was answered, and what was decided",
     scope: "read",
     effect: "read",
-    input: field.closed({ id: jobId }),
+    input: field.closed({ id: jobId, ...field.page }),
     output: pageOf(attempt),
     http: { method: "GET", path: "/v1/jobs/{id}/attempts", status: 200 },
     cli: { command: "jobs attempts", positional: ["id"], examples: ["errand jobs attempts job_01jd…"] },
     mcp: "get_job_attempts",
     problems: ["not_found"],
-    async run(context, { id }) {
-      const attempts = await context.store.jobs.attempts(context.principal.tenant, id);
+    async run(context, { id, limit, cursor }) {
+      const page = { limit: limit ?? 20, cursor: cursor ?? null };
+      const attempts = await context.store.jobs.attempts(context.principal.tenant, id, page);
       if (attempts === null) throw noSuchJob(id);
-      return { data: attempts.map(viewAttempt), next_cursor: null };
+      return { data: attempts.items.map(viewAttempt), next_cursor: attempts.nextCursor };
     },
   }),
 

@@ -74,10 +74,7 @@ export interface QueueChange {
 }
 
 /** A key was revoked. */
-export interface KeyChange {
-  readonly kind: "key";
-  readonly keyId: string;
-}
+export type KeyChange = Readonly<{ kind: "key"; keyId: string }>;
 
 // ── Jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,8 +139,8 @@ export interface JobStore {
   get(tenant: Tenant, id: string): Promise<JobDetail | null>;
   /** Newest first. A cursor stays right while jobs come and go: nothing is skipped and nothing comes twice. */
   list(tenant: Tenant, filter: JobFilter, page: PageRequest): Promise<Page<Job>>;
-  /** Oldest first; null for an unknown job. */
-  attempts(tenant: Tenant, id: string): Promise<readonly Attempt[] | null>;
+  /** Oldest first, fewer than the limit where their responses are large; null for an unknown job. */
+  attempts(tenant: Tenant, id: string, page: PageRequest): Promise<Page<Attempt> | null>;
   /** Applies a rule to one job; null for an unknown job. */
   change(tenant: Tenant, id: string, rule: Rule): Promise<JobDetail | null>;
   /** Applies a rule to every job of these states that the filter matches, in small transactions; the number changed. */

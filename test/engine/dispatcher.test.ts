@@ -41,6 +41,8 @@ function headerOf({ headers }: HttpRequest, name: string): string | undefined {
   return i < 0 ? undefined : headers[i + 1];
 }
 
+const ALL = { limit: 100, cursor: null };
+
 const at = (n: number) => `http://127.0.0.${n}:9/`;
 
 describe("retries", () => {
@@ -59,7 +61,7 @@ describe("retries", () => {
     assert.equal((await job(id)).status, "failed");
     const numbers = sender.sent.map(({ request }) => headerOf(request, "errand-attempt"));
     assert.deepEqual(numbers, ["1", "2", "3"]);
-    assert.equal((await store.jobs.attempts(TENANT, id))?.length, 3);
+    assert.equal((await store.jobs.attempts(TENANT, id, ALL))?.items.length, 3);
   });
 
   test("Retry-After lengthens the wait", async (t) => {
@@ -241,7 +243,7 @@ describe("a start", () => {
     const ended = await job(id);
     assert.deepEqual([ended.status, ended.attempts, ended.spent, ended.deaths], ["completed", 2, 1, 1]);
     assert.equal(headerOf(sender.sent[0]!.request, "errand-attempt"), "2");
-    const decisions = (await store.jobs.attempts(TENANT, id))?.map(({ errorCode }) => errorCode);
+    const decisions = (await store.jobs.attempts(TENANT, id, ALL))?.items.map(({ errorCode }) => errorCode);
     assert.deepEqual(decisions, ["interrupted", null]);
   });
 

@@ -186,7 +186,8 @@ export const BREAKAGES: Readonly<Record<string, BrokenRule>> = {
   "the references: a step gets the first answer of an earlier one in place of the last": {
     says: /as the body of/,
     breakage: inPipelines(async (pipeline, { job }, store) => {
-      const attempts = (await store.jobs.attempts(job.tenant, job.id)) ?? [];
+      const page = await store.jobs.attempts(job.tenant, job.id, { limit: 1_000, cursor: null });
+      const attempts = page?.items ?? [];
       const results: Results = new Map(
         [...pipeline.results].map(([name, last]) => [
           name,

@@ -1,13 +1,15 @@
 /** What any store has to keep of its promises to the engine: run against an adapter by sqlite.test.ts. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { Attempt } from "../../src/jobs/job.ts";
 import { cancel, interrupt, reject, settle } from "../../src/jobs/lifecycle.ts";
 import type { Outcome } from "../../src/jobs/outcome.ts";
-import type { Change, Claim, Store } from "../../src/store/store.ts";
+import type { Change, Claim, Page, Store } from "../../src/store/store.ts";
 import { failure, newJob, newPipeline, newStep, response, TENANT } from "../support/factories.ts";
 import { enqueue } from "./conformance-jobs.ts";
 
 const NOW = Date.parse("2026-01-05T00:00:00Z");
+const ALL = { limit: 100, cursor: null };
 
 /** Claims what is due in every lane. */
 export async function claimAll(store: Store, now: number, limit = 100): Promise<readonly Claim[]> {
@@ -111,11 +113,37 @@ export function engineConformance(open: () => Promise<Store>): void {
         ["completed", 201, NOW + 9, 5],
       );
       assert.equal(Buffer.from(stored!.response!.body).toString(), "hello");
-      const attempts = await store.jobs.attempts(TENANT, job!.id);
+      const attempts = (await store.jobs.attempts(TENANT, job!.id, ALL))?.items;
       assert.equal(attempts?.length, 1);
       assert.deepEqual(
         [attempts?.[0]?.number, attempts?.[0]?.startedAt, attempts?.[0]?.response?.code],
         [1, NOW, 201],
+      );
+    });
+
+    test("attempts have pages, oldest first, which end early where the responses are large", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW, { rules: { ...newJob(NOW).rules, maxAttempts: 100 } }));
+      const large = "x".repeat(1024 * 1024);
+      for (let i = 0; i < 25; i++) {
+        const [claim] = await claimAll(store, NOW + i * 3_600_000);
+        const outcome = response(500, {}, i < 12 ? large : "");
+        await store.engine.settle(claim!, outcomeOf(claim!, outcome, NOW + i * 3_600_000));
+      }
+      const pages: number[][] = [];
+      let cursor: string | null = null;
+      do {
+        const page: Page<Attempt> | null = await store.jobs.attempts(TENANT, job!.id, { limit: 10, cursor });
+        pages.push(page!.items.map(({ number }) => number));
+        cursor = page!.nextCursor;
+      } while (cursor !== null);
+      assert.deepEqual(
+        pages.flat(),
+        Array.from({ length: 25 }, (_, i) => i + 1),
+      );
+      assert.deepEqual(
+        pages.map(({ length }) => length),
+        [9, 10, 6],
       );
     });
 
@@ -135,7 +163,7 @@ export function engineConformance(open: () => Promise<Store>): void {
       ]);
       assert.deepEqual(both, [true, false]);
       assert.equal((await store.jobs.get(TENANT, job!.id))?.status, "completed");
-      assert.equal((await store.jobs.attempts(TENANT, job!.id))?.length, 2);
+      assert.equal((await store.jobs.attempts(TENANT, job!.id, ALL))?.items.length, 2);
     });
 
     test("the fence: an outcome of a job that is gone does not count for one that came after it", async () => {

@@ -107,7 +107,7 @@ export function jobConformance(open: () => Promise<Store>): void {
       const [job] = await enqueue(store, newJob(NOW));
       for (const tenant of OTHERS) {
         assert.equal(await store.jobs.get(tenant, job!.id), null);
-        assert.equal(await store.jobs.attempts(tenant, job!.id), null);
+        assert.equal(await store.jobs.attempts(tenant, job!.id, { limit: 9, cursor: null }), null);
         assert.equal(await store.jobs.change(tenant, job!.id, (found) => cancel(found, NOW)), null);
         assert.deepEqual((await store.jobs.list(tenant, {}, { limit: 9, cursor: null })).items, []);
         assert.equal(await store.jobs.changeAll(tenant, {}, ["pending"], (found) => cancel(found, NOW)), 0);

@@ -79,9 +79,9 @@ export function jobCommands(parts: Parts): JobStore {
 
     list: (tenant, filter, page) => reader.page(tenant, filter, page),
 
-    async attempts(tenant, id) {
+    async attempts(tenant, id, page) {
       const row = reader.row(tenant, id);
-      return row === undefined ? null : reader.attempts(row);
+      return row === undefined ? null : reader.attempts(row, page);
     },
 
     change(tenant, id, rule) {

@@ -20,6 +20,8 @@ import { type AttemptRow, attemptOf, type JobRow, type Rows, responseOf, type St
 
 /** Rows that one turn of the loop may look at while it searches for matches. */
 const WINDOW_ROWS = 10_000;
+/** A page that holds more bytes of responses than this ends there, whatever its limit. */
+const PAGE_BYTES = 8 * 1024 * 1024;
 
 export class JobReader {
   private readonly db: Connection;
@@ -42,8 +44,8 @@ export class JobReader {
       lastAttempt: db.prepare<[number, number], AttemptRow>(
         "SELECT * FROM attempts WHERE job = ? AND step = ? ORDER BY number DESC LIMIT 1",
       ),
-      attempts: db.prepare<[number], AttemptRow>(
-        "SELECT * FROM attempts WHERE job = ? ORDER BY step, number",
+      attempts: db.prepare<[number, number, number], AttemptRow>(
+        "SELECT * FROM attempts WHERE job = ? ORDER BY step, number LIMIT ? OFFSET ?",
       ),
       callback: db.prepare<[string], JobRow>(
         "SELECT * FROM jobs WHERE callback_of = ? ORDER BY seq DESC LIMIT 1",
@@ -109,9 +111,19 @@ export class JobReader {
     return { ...this.job(row), payload: this.payload(row.seq), response, steps };
   }
 
-  attempts(row: JobRow): Attempt[] {
+  /** Oldest first. Later ones only ever come after them, so the cursor is how many came before. */
+  attempts(row: JobRow, { limit, cursor }: PageRequest): Page<Attempt> {
     const names = this.stepsOf(row).map((step) => step.name);
-    return this.sql.attempts.all(row.seq).map((attempt) => attemptOf(attempt, names[attempt.step] ?? null));
+    const before = cursor === null ? 0 : readCursor(cursor);
+    const items: Attempt[] = [];
+    let bytes = 0;
+    for (const attempt of this.sql.attempts.iterate(row.seq, limit + 1, before)) {
+      if (items.length === limit || bytes > PAGE_BYTES)
+        return { items, nextCursor: String(before + items.length) };
+      items.push(attemptOf(attempt, names[attempt.step] ?? null));
+      bytes += attempt.body?.length ?? 0;
+    }
+    return { items, nextCursor: null };
   }
 
   /**
