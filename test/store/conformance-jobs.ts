@@ -140,6 +140,21 @@ export function jobConformance(open: () => Promise<Store>): void {
       assert.equal((await make(store, keyed(NOW), NOW)).deduplicated, false);
     });
 
+    test("a batch that would repeat too much of what is stored is refused whole", async () => {
+      const store = await open();
+      const payload = new RawJson(JSON.stringify("x".repeat(1024 * 1024)));
+      const first = await make(store, keyed(NOW, { payload }), NOW);
+      const batch = (repeats: number) => [newJob(NOW), ...Array.from({ length: repeats }, () => keyed(NOW))];
+      await assert.rejects(store.jobs.enqueue(TENANT, batch(16), NOW, null), /smaller batches/);
+      assert.equal((await store.jobs.list(TENANT, {}, { limit: 9, cursor: null })).items.length, 1);
+      const made = value(await store.jobs.enqueue(TENANT, batch(15), NOW, null));
+      assert.deepEqual(
+        made.map(({ deduplicated }) => deduplicated),
+        [false, ...Array.from({ length: 15 }, () => true)],
+      );
+      assert.equal(made.at(-1)?.job.id, first.job.id);
+    });
+
     test("two in one batch are one job", async () => {
       const store = await open();
       const made = value(await store.jobs.enqueue(TENANT, [keyed(NOW), keyed(NOW)], NOW, null));

@@ -1,9 +1,11 @@
 /** What users do to jobs: enqueue, read, list, and apply the rules of the lifecycle to one or to many. */
 
 import { durationMs } from "../../base/duration.ts";
+import { Problem } from "../../base/errors.ts";
+import type { RawJson } from "../../base/json.ts";
 import type { Tenant } from "../../base/tenant.ts";
 import { createdJob } from "../../jobs/created.ts";
-import type { NewJob } from "../../jobs/job.ts";
+import type { JobDetail, NewJob, StoredResponse } from "../../jobs/job.ts";
 import type { Enqueued, JobStore, Rule } from "../store.ts";
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
@@ -30,6 +32,9 @@ interface Parts {
 /** Jobs changed in one transaction by a bulk command: a few milliseconds, so that nobody notices. */
 const BULK_BATCH = 200;
 
+/** A batch is answered with its jobs, those that a dedupe_key finds included; these may have large responses. */
+const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
+
 export function jobCommands(parts: Parts): JobStore {
   const { db, writer, directory, rows, reader, insert, transition, callback, once } = parts;
   const duplicate = db.prepare<[number, string, number], JobRow>(
@@ -39,19 +44,31 @@ export function jobCommands(parts: Parts): JobStore {
      ORDER BY seq DESC LIMIT 1`,
   );
 
-  function enqueueOne(
-    transaction: Transaction,
-    tenant: Tenant,
-    tenantId: number,
-    job: NewJob,
-    now: number,
-  ): Enqueued {
-    if (job.dedupeKey !== null) {
-      const known = duplicate.get(tenantId, job.dedupeKey, now - durationMs(job.dedupeWindow));
-      if (known !== undefined) return { job: reader.detail(known), deduplicated: true };
-    }
-    insert(transaction, tenantId, job, now);
-    return { job: createdJob(tenant, job, now), deduplicated: false };
+  /** What each create comes to, before anything is written: a new job, or the one that its dedupe_key finds. */
+  function plan(tenant: Tenant, tenantId: number, jobs: readonly NewJob[], now: number): Enqueued[] {
+    const created = new Map<string, JobDetail>();
+    const read = new Map<number, JobDetail>();
+    const find = (key: string, since: number): JobDetail | undefined => {
+      const row = duplicate.get(tenantId, key, since);
+      if (row === undefined) return undefined;
+      const detail = read.get(row.seq) ?? reader.detail(row);
+      read.set(row.seq, detail);
+      return detail;
+    };
+    let repeatedBytes = 0;
+    return jobs.map((job) => {
+      const key = job.dedupeKey;
+      const known =
+        key === null ? undefined : (created.get(key) ?? find(key, now - durationMs(job.dedupeWindow)));
+      if (known !== undefined) {
+        repeatedBytes += bodyBytes(known);
+        if (jobs.length > 1 && repeatedBytes > MAX_REPEATED_BYTES) throw tooMuchToRepeat();
+        return { job: known, deduplicated: true };
+      }
+      const detail = createdJob(tenant, job, now);
+      if (key !== null) created.set(key, detail);
+      return { job: detail, deduplicated: false };
+    });
   }
 
   /** The rule sees the row as it is in this transaction; the guard of the update then cannot fail. */
@@ -66,9 +83,12 @@ export function jobCommands(parts: Parts): JobStore {
     enqueue(tenant, jobs, now, onceOnly) {
       const tenantId = directory.existingTenantId(tenant);
       return writer.write((transaction) =>
-        once(tenantId, onceOnly, now, () =>
-          jobs.map((job) => enqueueOne(transaction, tenant, tenantId, job, now)),
-        ),
+        once(tenantId, onceOnly, now, () => {
+          const enqueued = plan(tenant, tenantId, jobs, now);
+          for (const [i, { deduplicated }] of enqueued.entries())
+            if (!deduplicated) insert(transaction, tenantId, jobs[i]!, now);
+          return enqueued;
+        }),
       );
     },
 
@@ -118,4 +138,21 @@ export function jobCommands(parts: Parts): JobStore {
       }
     },
   };
+}
+
+function bodyBytes({ payload, response, steps }: JobDetail): number {
+  const ofSteps = steps.reduce((sum, step) => sum + partBytes(step.payload, step.response), 0);
+  return partBytes(payload, response) + ofSteps;
+}
+
+function partBytes(payload: RawJson | null, response: StoredResponse | null): number {
+  return (payload?.text.length ?? 0) + (response?.body.length ?? 0);
+}
+
+function tooMuchToRepeat(): Problem {
+  const most = `${MAX_REPEATED_BYTES / 1024 / 1024} MiB`;
+  const detail = `hold so many that a dedupe_key finds that the answer would repeat over ${most} of them; send them in smaller batches`;
+  return new Problem("invalid_request", `jobs ${detail}. Nothing was created.`, {
+    errors: [{ pointer: "/jobs", detail }],
+  });
 }
