@@ -1,6 +1,7 @@
 /** Watches retention: what it removes had ended and was old enough, and what is old enough does not stay. */
 import type Database from "better-sqlite3";
 import type { Clock } from "../../src/base/clock.ts";
+import { durationMs } from "../../src/base/duration.ts";
 import { FINAL } from "../../src/jobs/lifecycle.ts";
 import type { Store } from "../../src/store/store.ts";
 import { openRaw } from "./files.ts";
@@ -15,6 +16,8 @@ export class Retention {
   readonly keptMs: number;
   /** What ended before this may be gone, by all passes so far. */
   reached = -Infinity;
+  /** The latest time of a pass. */
+  private lookedAt = -Infinity;
   /** A pass has begun at whose work nobody has looked yet. */
   private underWay = false;
   private readonly witness: Witness;
@@ -49,6 +52,7 @@ export class Retention {
     const prune: Store["maintenance"]["prune"] = async (before, now) => {
       const limit = this.clock.now() - this.keptMs;
       this.reached = Math.max(this.reached, limit);
+      this.lookedAt = Math.max(this.lookedAt, this.clock.now());
       this.underWay = true;
       let isDone = false;
       try {
@@ -62,17 +66,19 @@ export class Retention {
     return { ...store, maintenance: { ...store.maintenance, prune } };
   }
 
-  /** Old enough by any pass so far. */
-  private allows(job: KnownJob): boolean {
-    return job.status !== null && FINAL.has(job.status) && job.endedAt < this.reached;
+  /** Old enough by any pass so far, and its dedupe_key need not find it any more. */
+  private allows({ status, endedAt, createdAt, wanted }: KnownJob): boolean {
+    const foundUntil =
+      wanted === null || wanted.dedupeKey === null ? -Infinity : createdAt + durationMs(wanted.dedupeWindow);
+    return status !== null && FINAL.has(status) && endedAt < this.reached && foundUntil <= this.lookedAt;
   }
 
   /** Compares what is there with what has to be; of what ended before `limit` nothing may be left. */
   private look(limit: number): void {
     const rows =
       this.db
-        ?.prepare<[], { id: string; finished_at: number | null }>(
-          "SELECT id, finished_at FROM jobs WHERE callback_of IS NULL",
+        ?.prepare<[], { id: string; finished_at: number | null; dedupe_until: number | null }>(
+          "SELECT id, finished_at, dedupe_until FROM jobs WHERE callback_of IS NULL",
         )
         .all() ?? [];
     const there = new Set(rows.map(({ id }) => id));
@@ -82,8 +88,8 @@ export class Retention {
       job.removed = "yes";
       this.witness.trace.add(`${job.label} is removed`);
     }
-    for (const { id, finished_at } of rows)
-      if (finished_at !== null && finished_at < limit)
+    for (const { id, finished_at, dedupe_until } of rows)
+      if (finished_at !== null && finished_at < limit && (dedupe_until ?? 0) <= this.lookedAt)
         this.witness.violate(`retention left ${this.witness.label(id)}, which is old enough`);
     this.underWay = false;
   }
