@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { SETTINGS } from "../../src/config.ts";
+import { readConfig, SETTINGS } from "../../src/config.ts";
 import { temporaryFolder } from "../support/app.ts";
 import { type CliOptions, runCli } from "../support/cli.ts";
 
@@ -23,7 +23,19 @@ const WRONG: Readonly<Record<keyof typeof SETTINGS, readonly string[]>> = {
   maxBodyBytes: ["0", "1GiB", "1023", "1 MB", "65MiB"],
   egressDeny: ["privat", "10.0.0.0/33", "10.0.0", "example.com", "::1/129"],
   egressAllow: ["localhost", "127.0.0.1:80"],
-  allowedHosts: [],
+  allowedHosts: [
+    "https://errand.example.com",
+    "*.example.com",
+    "a b",
+    "errand.example.com/",
+    "me@errand.example.com",
+    "errand.example.com:80",
+    "errand.example.com:65536",
+    "errand.example.com:",
+    "a..b",
+    "bücher.example",
+    "errand.example.com;other",
+  ],
   retentionMs: ["30", "1w", "-1d"],
   logLevel: ["loud", "INFO"],
   logFormat: ["xml"],
@@ -66,6 +78,12 @@ describe("wrong settings", () => {
       });
     }
   }
+});
+
+test("hosts that a Host header can name are allowed: a name, an address, each with a port or without", () => {
+  const hosts = ["errand.example.com", "Errand_1", "errand:8443", "192.0.2.1", "[2001:db8::1]:8080"];
+  const config = readConfig({ ERRAND_ALLOWED_HOSTS: ` ${hosts.join(", ")},` });
+  assert.deepEqual(config.allowedHosts, hosts);
 });
 
 describe("places that cannot be used: one line, exit code 1", () => {
