@@ -199,7 +199,7 @@ function readHost(text: string): string {
 function readTestKey(text: string): string | null {
   if (text === "") return null;
   if (modeOfKey(text) !== "test") {
-    throw new ConfigFault("has to be errand_test_ and at least 20 more characters of A-Z a-z 0-9");
+    throw new ConfigFault("has to be errand_test_ and 20 to 200 more characters of A-Z a-z 0-9");
   }
   return text;
 }

@@ -80,6 +80,15 @@ describe("wrong settings", () => {
   }
 });
 
+test("a test key that is too long is told how long it may be", () => {
+  const [longest, tooLong] = [200, 201].map((length) => `errand_test_${"x".repeat(length)}`);
+  assert.equal(readConfig({ ERRAND_TEST_KEY: longest }).testKey, longest);
+  assert.throws(
+    () => readConfig({ ERRAND_TEST_KEY: tooLong }),
+    /ERRAND_TEST_KEY has to be .* 20 to 200 more/,
+  );
+});
+
 test("hosts that a Host header can name are allowed: a name, an address, each with a port or without", () => {
   const hosts = ["errand.example.com", "Errand_1", "errand:8443", "192.0.2.1", "[2001:db8::1]:8080"];
   const config = readConfig({ ERRAND_ALLOWED_HOSTS: ` ${hosts.join(", ")},` });
