@@ -1,6 +1,8 @@
 /** Wrong settings: each stops the start with one line that names it and says what would be right, and exit code 2. */
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { readConfig, SETTINGS } from "../../src/config.ts";
@@ -95,6 +97,13 @@ test("hosts that a Host header can name are allowed: a name, an address, each wi
   assert.deepEqual(config.allowedHosts, hosts);
 });
 
+/** Why no port is kept from this user (ip(7): ip_unprivileged_port_start); false where port 1 is. */
+function mayTakeAnyPort(): string | false {
+  const file = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+  if (process.getuid?.() === 0) return "run as root";
+  return existsSync(file) && Number(readFileSync(file, "utf8")) > 1 ? false : "every port is free to all";
+}
+
 describe("places that cannot be used: one line, exit code 1", () => {
   test("a data folder that is a file", async (t) => {
     const file = join(folderFor(t), "file");
@@ -119,10 +128,33 @@ describe("places that cannot be used: one line, exit code 1", () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  test("an address that is not this machine's", async (t) => {
-    const env = { ERRAND_DATA_DIR: folderFor(t), ERRAND_PORT: "0", ERRAND_HOST: "192.0.2.1" };
-    assert.match(await refused({ env }, [], 1), /192\.0\.2\.1/);
+  const cannotListen = async (t: TestContext, host: string, port: string, line: RegExp) => {
+    const env = { ERRAND_DATA_DIR: folderFor(t), ERRAND_HOST: host, ERRAND_PORT: port };
+    assert.match(await refused({ env }, [], 1), line);
+  };
+
+  test("an address that is not this machine's", (t) =>
+    cannotListen(t, "192.0.2.1", "0", /192\.0\.2\.1 is no address of this machine: .*ERRAND_HOST/));
+
+  test("a host name without an address", (t) =>
+    cannotListen(
+      t,
+      "nosuch.invalid",
+      "0",
+      /no address is found for the name nosuch\.invalid: .*ERRAND_HOST/,
+    ));
+
+  test("a port that is taken", async (t) => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    await cannotListen(t, "127.0.0.1", String(port), new RegExp(`port ${port} .* is taken.*ERRAND_PORT`));
   });
+
+  test("a port that only the administrator may take", { skip: mayTakeAnyPort() }, (t) =>
+    cannotListen(t, "127.0.0.1", "1", /port 1 .*ERRAND_PORT/),
+  );
 
   test("a key file that is a folder", async (t) => {
     const folder = folderFor(t);
