@@ -57,7 +57,7 @@ export function addDataCommands(program: Command, session: Session, load: LoadTo
   );
   add(
     "doctor",
-    "Look whether the data is sound; exits with 0, 1 for damaged, 2 for locked",
+    "Look whether the data is sound: exit 0, 1 damaged or not there, 2 in use",
     null,
     (tools, folder) => tools.doctor(folder),
   );

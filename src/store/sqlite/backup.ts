@@ -80,9 +80,14 @@ function withConnection<T>(file: string, options: { readonly?: true }, work: (db
   }
 }
 
-function databaseOf(folder: string): string {
+export function databaseOf(folder: string): string {
   const file = join(folder, DATABASE_FILE);
-  if (!existsSync(file)) throw new StoreFault("refused", `there is no Errand data in ${folder}`);
+  if (!existsSync(file)) {
+    throw new StoreFault(
+      "refused",
+      `there is no Errand data in ${folder}: name its folder with --data-dir or ERRAND_DATA_DIR`,
+    );
+  }
   return file;
 }
 
