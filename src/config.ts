@@ -81,8 +81,8 @@ export const SETTINGS = {
     "ALLOWED_HOSTS",
     "--allowed-hosts <list>",
     "",
-    "Host names that the dashboard and /mcp answer to, comma separated",
-    list,
+    "hosts that /mcp answers to besides localhost, comma separated; one with a port for that port only",
+    readHosts,
   ),
   retentionMs: setting(
     "RETENTION",
@@ -199,7 +199,7 @@ function readHost(text: string): string {
 function readTestKey(text: string): string | null {
   if (text === "") return null;
   if (modeOfKey(text) !== "test") {
-    throw new ConfigFault("has to be errand_test_ and at least 20 more characters of A-Z a-z 0-9");
+    throw new ConfigFault("has to be errand_test_ and 20 to 200 more characters of A-Z a-z 0-9");
   }
   return text;
 }
@@ -236,6 +236,19 @@ function list(text: string): string[] {
     .split(",")
     .map((part) => part.trim())
     .filter((part) => part !== "");
+}
+
+/** As a Host header has them, which they are compared with: what a URL would make something else of never matches. */
+function readHosts(text: string): string[] {
+  const hosts = list(text);
+  for (const host of hosts) {
+    const isHost = /^(\w[\w-]*(\.[\w-]+)*|\[[\da-f:]+\])(:\d+)?$/i.test(host);
+    if (!isHost || URL.parse(`http://${host}`)?.host !== host.toLowerCase())
+      throw new ConfigFault(
+        `has to list hosts as a Host header names them, such as errand.example.com or errand.example.com:8443, not ${quoted(host)}`,
+      );
+  }
+  return hosts;
 }
 
 function readEgress(text: string): string[] {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { JsonFault, parseJson, stringify } from "../base/json.ts";
 import { type Client, pathSegment } from "../client/client.ts";
 import { cellOf, isObject } from "./cells.ts";
+import { PartFault } from "./faults.ts";
 import { readText } from "./json-argument.ts";
 import { describeUse, formatOf } from "./operation-command.ts";
 import { print, UsageFault } from "./output.ts";
@@ -49,12 +50,16 @@ export function addApply(schedules: Command, session: Session): void {
     const client = session.connect();
     const before = await schedulesByName(client);
     const applied: Applied[] = [];
-    for (const { name, ...fields } of wanted) {
-      const one = await apply(client, name, fields, before.get(name));
+    for (const [index, { name, ...fields }] of wanted.entries()) {
+      const one = await apply(client, name, fields, before.get(name)).catch((error: unknown) => {
+        const where = `${file === "-" ? "stdin" : file}: schedule ${JSON.stringify(name)} (index ${index})`;
+        throw new PartFault(where, error, { schedule: { name, index }, applied });
+      });
       applied.push(one);
       if (format === "table") tell(one, session);
+      if (format === "id") print("schedules.apply", one, format, session.terminal);
     }
-    if (format !== "table") print("schedules.apply", applied, format, session.terminal);
+    if (format === "json" || format === "ndjson") print("schedules.apply", applied, format, session.terminal);
   });
 }
 

@@ -36,6 +36,8 @@ export function valueAt(item: unknown, path: string): unknown {
 }
 
 export function cellOf(name: string, value: unknown, now: number): Cell {
+  // Only a pipeline has none: its steps have URLs of their own, which lists leave out.
+  if (name === "url" && value === null) return { text: "(pipeline)", style: "dim" };
   if (value === null || value === undefined) return { text: "", style: null };
   if (value instanceof RawJson) return { text: printable(value.text), style: null };
   if (typeof value === "string") {

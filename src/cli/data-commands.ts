@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { DEFAULT_DATA_DIR } from "../base/places.ts";
 import { DiagnosisFault } from "./faults.ts";
 import { describeUse, formatOf } from "./operation-command.ts";
-import { print } from "./output.ts";
+import { FORMATS_WITHOUT_ID, print } from "./output.ts";
 import type { Session } from "./session.ts";
 
 /** What the program gives these commands, since a door does not know the store. Each throws one sentence when it cannot. */
@@ -57,7 +57,7 @@ export function addDataCommands(program: Command, session: Session, load: LoadTo
   );
   add(
     "doctor",
-    "Look whether the data is sound; exits with 0, 1 for damaged, 2 for locked",
+    "Look whether the data is sound: exit 0, 1 damaged or not there, 2 in use",
     null,
     (tools, folder) => tools.doctor(folder),
   );
@@ -71,7 +71,8 @@ export function addDataCommands(program: Command, session: Session, load: LoadTo
     const command = program.command(name).summary(summary).description(summary);
     if (argument !== null) command.argument(argument, "The file of the backup.");
     command.option("--data-dir <folder>", `the data folder [ERRAND_DATA_DIR, else ${DEFAULT_DATA_DIR}]`);
-    describeUse(command, [`errand ${name}${argument === null ? "" : " errand-backup.db"}`]);
+    const example = `errand ${name}${argument === null ? "" : " errand-backup.db"}`;
+    describeUse(command, [example], FORMATS_WITHOUT_ID);
     command.action(async () => {
       const { dataDir } = command.opts<{ dataDir?: string }>();
       const format = formatOf(command, session);

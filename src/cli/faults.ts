@@ -20,7 +20,24 @@ export class DiagnosisFault extends Error {
   }
 }
 
+/** One of several calls went wrong. `where` says which one; `more` tells programs so, and what was done before it. */
+export class PartFault extends Error {
+  readonly more: object;
+  constructor(where: string, cause: unknown, more: object) {
+    super(`${where}: ${lineOf(cause)}`, { cause });
+    this.more = more;
+  }
+}
+
+/** What a program that asked for JSON gets in place of the answer; null where there is nothing but the line. */
+export function documentOf(error: unknown): object | null {
+  if (error instanceof PartFault)
+    return { ...(documentOf(error.cause) ?? { detail: lineOf(error.cause) }), ...error.more };
+  return error instanceof ApiFault ? error.document : null;
+}
+
 function exitCodeOf(error: unknown): number {
+  if (error instanceof PartFault) return exitCodeOf(error.cause);
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof UsageFault || error instanceof ConfigFault) return EXIT.usage;
   if (error instanceof KeyFault) return EXIT.key;

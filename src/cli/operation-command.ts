@@ -6,7 +6,7 @@ import type { Operation } from "../operations/operation.ts";
 import { isObject } from "./cells.ts";
 import { fieldOptions, inputOf } from "./field-options.ts";
 import { followToEnd, requireCompleted } from "./follow.ts";
-import { FORMATS, type Format, print } from "./output.ts";
+import { FORMATS, FORMATS_WITHOUT_ID, type Format, print } from "./output.ts";
 import type { Session } from "./session.ts";
 
 /** Adds the command to the group that it belongs to. */
@@ -22,7 +22,7 @@ export function addOperation(parent: Command, name: string, operation: Operation
     command.option("--idempotency-key <key>", "a repeat under the same key makes nothing new");
   const waits = operation.name === "jobs.create";
   if (waits) command.option("--wait", "wait for the job to end, telling what happens on stderr");
-  describeUse(command, operation.cli?.examples ?? []);
+  describeUse(command, operation.cli?.examples ?? [], formatsOf(operation));
 
   command.action(async () => {
     const options = command.opts<Record<string, unknown>>();
@@ -45,11 +45,29 @@ export function addOperation(parent: Command, name: string, operation: Operation
   });
 }
 
+/** What the schema of an answer is made of; a list stands in `data`. */
+interface Shape {
+  readonly type: string;
+  readonly entries?: Readonly<Record<string, Shape>>;
+  readonly item?: Shape;
+}
+
+function formatsOf({ output }: Operation): readonly Format[] {
+  if (output === null) return FORMATS;
+  const { entries = {} }: Shape = output;
+  const fields = entries["data"]?.item?.entries ?? entries;
+  return "id" in fields || "name" in fields ? FORMATS : FORMATS_WITHOUT_ID;
+}
+
 /** The output option and the examples that every command has. */
-export function describeUse(command: Command, examples: readonly string[]): void {
+export function describeUse(
+  command: Command,
+  examples: readonly string[],
+  formats: readonly Format[] = FORMATS,
+): void {
   command.addOption(
     new Option("-o, --output <format>", "table for people, the others for programs")
-      .choices(FORMATS)
+      .choices(formats)
       .default("table"),
   );
   addExamples(command, examples);

@@ -9,6 +9,8 @@ import { printable, type Terminal } from "./terminal.ts";
 /** `table` is for people; the others are for programs, and the same on a terminal and off it. */
 export const FORMATS = ["table", "json", "ndjson", "id"] as const;
 export type Format = (typeof FORMATS)[number];
+/** Of answers without ids: `id` is refused before anything is done, since there would be nothing to print after it. */
+export const FORMATS_WITHOUT_ID = FORMATS.filter((format) => format !== "id");
 
 /** The command was not used as it can be. */
 export class UsageFault extends Error {}

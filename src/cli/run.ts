@@ -1,7 +1,6 @@
 /** Runs one command line and answers its exit code. */
 import { stringify } from "../base/json.ts";
-import { ApiFault } from "../client/client.ts";
-import { EXIT, report } from "./faults.ts";
+import { documentOf, EXIT, report } from "./faults.ts";
 import { buildProgram, type Services } from "./program.ts";
 import { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
@@ -24,8 +23,8 @@ export async function run(argv: readonly string[], terminal: Terminal, services:
   } catch (error) {
     // A program that asked for JSON gets the problem document where it would have got the answer.
     const wantsJson = session.format === "json" || session.format === "ndjson";
-    if (error instanceof ApiFault && wantsJson)
-      terminal.out(stringify(error.document, session.format === "json" ? 2 : undefined));
+    const document = wantsJson ? documentOf(error) : null;
+    if (document !== null) terminal.out(stringify(document, session.format === "json" ? 2 : undefined));
     return report(error, terminal);
   }
 }

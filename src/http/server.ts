@@ -157,9 +157,10 @@ export function listen(
   server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
   answerMalformed(server, clock);
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    const refuse = (error: Error) => reject(new Error(listenFault(error, { host, port }), { cause: error }));
+    server.once("error", refuse);
     server.listen(port, host, () => {
-      server.off("error", reject);
+      server.off("error", refuse);
       const address = server.address();
       resolve({
         port: typeof address === "object" && address !== null ? address.port : port,
@@ -182,4 +183,26 @@ export function listen(
       });
     });
   });
+}
+
+/** Why the server cannot listen: one sentence that names the setting and says what would be right. */
+function listenFault(
+  { code, message }: NodeJS.ErrnoException,
+  { host, port }: { host: string; port: number },
+): string {
+  const rightHost =
+    "set ERRAND_HOST (--host) to one of this machine's addresses, such as 127.0.0.1, or to 0.0.0.0 for all";
+  switch (code) {
+    case "EADDRINUSE":
+      return `port ${port} of ${host} is taken: set ERRAND_PORT (--port) to another, or stop what listens there`;
+    case "EACCES":
+      return `port ${port} is kept from this user: set ERRAND_PORT (--port) to one from 1024 on`;
+    case "EADDRNOTAVAIL":
+      return `${host} is no address of this machine: ${rightHost}`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `no address is found for the name ${host}: ${rightHost}`;
+    default:
+      return `cannot listen on ERRAND_HOST ${host}, ERRAND_PORT ${port}: ${message}`;
+  }
 }

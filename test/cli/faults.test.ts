@@ -31,6 +31,11 @@ describe("errors on the command line", () => {
     [["jobs", "get"], /^errand: missing required argument 'id'\n$/],
     [["jobs", "get", "a", "b"], /^errand: too many arguments/],
     [["jobs", "list", "-o", "yaml"], /^errand: .*'yaml' is invalid.*table, json, ndjson, id/],
+    [
+      ["jobs", "cancel-all", "--tag", "x", "-o", "id"],
+      /^errand: .*'id' is invalid.*table, json, ndjson\.\n$/,
+    ],
+    [["backup", "/nowhere/x.db", "-o", "id"], /^errand: .*'id' is invalid.*table, json, ndjson\.\n$/],
     [["jobs", "create", "--payload", "{a"], /^errand: --payload has to be JSON, @file or - for stdin: .*\n$/],
     [["jobs", "create", "--payload", "@/nowhere"], /^errand: --payload: there is no file \/nowhere\n$/],
     [["jobs", "create", "--header", "secret"], /^errand: --header has to be name:value[^\n]*\n$/],

@@ -1,7 +1,8 @@
-/** Accounts made in the data folder while the service runs. */
+/** The data folder from the command line: accounts made while the service runs, and a folder without data. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { hasValidChecksum } from "../../src/accounts/api-key.ts";
 import { startTestApp, type TestApp, temporaryFolder } from "../support/app.ts";
@@ -65,4 +66,19 @@ describe("errand accounts", () => {
     const right = await runCli(["accounts", "create", "Acme", "--data-dir", other.folder], { env });
     assert.equal(right.code, 0, right.err);
   });
+});
+
+test("a folder without data is none that doctor finds sound or in use: exit 1, and how to name another", async (t) => {
+  const folder = temporaryFolder();
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const dataDir of [folder, join(folder, "none")]) {
+    const { code, out, err } = await runCli(["doctor", "--data-dir", dataDir]);
+    assert.deepEqual([code, out], [1, ""]);
+    assert.equal(
+      err,
+      `errand: there is no Errand data in ${dataDir}: name its folder with --data-dir or ERRAND_DATA_DIR\n`,
+    );
+  }
+  assert.deepEqual(readdirSync(folder), []);
+  assert.match((await runCli(["doctor", "--help"])).out, /exit 0, 1 damaged or not there, 2 in use/);
 });

@@ -47,6 +47,15 @@ describe("tables", () => {
     );
   });
 
+  test("a pipeline, which has no URL of its own, is called so where the others have theirs", () => {
+    const steps = [{ ...job, url: null }, job];
+    const lines = printed("jobs.list", { data: steps, next_cursor: null }, "table");
+    assert.match(lines[1] ?? "", /ago\) {2}\(pipeline\) +default/);
+    const schedules = { data: [{ id: "sch_1", cron_expr: "@daily", url: null }], next_cursor: null };
+    assert.match(printed("schedules.list", schedules, "table")[1] ?? "", /\(pipeline\)$/);
+    assert.ok(!printed("jobs.get", { id: ID, url: null }, "table").join().includes("pipeline"));
+  });
+
   for (const width of [200, 140, 120, 100, 80, 60, 40]) {
     test(`a table fits ${width} columns, and its ids are whole`, () => {
       const items = [

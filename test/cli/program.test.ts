@@ -26,6 +26,26 @@ describe("help", () => {
     assert.match(help, /--max-attempts <number>/);
   });
 
+  test("ids are offered by the commands whose answers have some, and by those that answer nothing", async () => {
+    const lines = (await runCli(["completion", "fish"])).out.split("\n");
+    const without = lines
+      .filter((line) => line.includes("-l output") && !line.includes("'table json ndjson id'"))
+      .map((line) => /__errand_at '\\''(.*?)'\\''/.exec(line)?.[1] ?? line);
+    assert.deepEqual(without.toSorted(), [
+      "account",
+      "backup",
+      "doctor",
+      "jobs attempts",
+      "jobs cancel-all",
+      "jobs retry-all",
+      "restore",
+      "resume",
+      "schedules next",
+      "schedules occurrences",
+      "usage",
+    ]);
+  });
+
   test("the settings of the service are its flags", async () => {
     const { code, out } = await runCli(["--port", "1", "--help"]);
     assert.equal(code, 0);

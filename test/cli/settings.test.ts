@@ -1,9 +1,11 @@
 /** Wrong settings: each stops the start with one line that names it and says what would be right, and exit code 2. */
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { SETTINGS } from "../../src/config.ts";
+import { readConfig, SETTINGS } from "../../src/config.ts";
 import { temporaryFolder } from "../support/app.ts";
 import { type CliOptions, runCli } from "../support/cli.ts";
 
@@ -23,7 +25,19 @@ const WRONG: Readonly<Record<keyof typeof SETTINGS, readonly string[]>> = {
   maxBodyBytes: ["0", "1GiB", "1023", "1 MB", "65MiB"],
   egressDeny: ["privat", "10.0.0.0/33", "10.0.0", "example.com", "::1/129"],
   egressAllow: ["localhost", "127.0.0.1:80"],
-  allowedHosts: [],
+  allowedHosts: [
+    "https://errand.example.com",
+    "*.example.com",
+    "a b",
+    "errand.example.com/",
+    "me@errand.example.com",
+    "errand.example.com:80",
+    "errand.example.com:65536",
+    "errand.example.com:",
+    "a..b",
+    "bücher.example",
+    "errand.example.com;other",
+  ],
   retentionMs: ["30", "1w", "-1d"],
   logLevel: ["loud", "INFO"],
   logFormat: ["xml"],
@@ -68,6 +82,28 @@ describe("wrong settings", () => {
   }
 });
 
+test("a test key that is too long is told how long it may be", () => {
+  const [longest, tooLong] = [200, 201].map((length) => `errand_test_${"x".repeat(length)}`);
+  assert.equal(readConfig({ ERRAND_TEST_KEY: longest }).testKey, longest);
+  assert.throws(
+    () => readConfig({ ERRAND_TEST_KEY: tooLong }),
+    /ERRAND_TEST_KEY has to be .* 20 to 200 more/,
+  );
+});
+
+test("hosts that a Host header can name are allowed: a name, an address, each with a port or without", () => {
+  const hosts = ["errand.example.com", "Errand_1", "errand:8443", "192.0.2.1", "[2001:db8::1]:8080"];
+  const config = readConfig({ ERRAND_ALLOWED_HOSTS: ` ${hosts.join(", ")},` });
+  assert.deepEqual(config.allowedHosts, hosts);
+});
+
+/** Why no port is kept from this user (ip(7): ip_unprivileged_port_start); false where port 1 is. */
+function mayTakeAnyPort(): string | false {
+  const file = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+  if (process.getuid?.() === 0) return "run as root";
+  return existsSync(file) && Number(readFileSync(file, "utf8")) > 1 ? false : "every port is free to all";
+}
+
 describe("places that cannot be used: one line, exit code 1", () => {
   test("a data folder that is a file", async (t) => {
     const file = join(folderFor(t), "file");
@@ -92,10 +128,33 @@ describe("places that cannot be used: one line, exit code 1", () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  test("an address that is not this machine's", async (t) => {
-    const env = { ERRAND_DATA_DIR: folderFor(t), ERRAND_PORT: "0", ERRAND_HOST: "192.0.2.1" };
-    assert.match(await refused({ env }, [], 1), /192\.0\.2\.1/);
+  const cannotListen = async (t: TestContext, host: string, port: string, line: RegExp) => {
+    const env = { ERRAND_DATA_DIR: folderFor(t), ERRAND_HOST: host, ERRAND_PORT: port };
+    assert.match(await refused({ env }, [], 1), line);
+  };
+
+  test("an address that is not this machine's", (t) =>
+    cannotListen(t, "192.0.2.1", "0", /192\.0\.2\.1 is no address of this machine: .*ERRAND_HOST/));
+
+  test("a host name without an address", (t) =>
+    cannotListen(
+      t,
+      "nosuch.invalid",
+      "0",
+      /no address is found for the name nosuch\.invalid: .*ERRAND_HOST/,
+    ));
+
+  test("a port that is taken", async (t) => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    await cannotListen(t, "127.0.0.1", String(port), new RegExp(`port ${port} .* is taken.*ERRAND_PORT`));
   });
+
+  test("a port that only the administrator may take", { skip: mayTakeAnyPort() }, (t) =>
+    cannotListen(t, "127.0.0.1", "1", /port 1 .*ERRAND_PORT/),
+  );
 
   test("a key file that is a folder", async (t) => {
     const folder = folderFor(t);

@@ -140,8 +140,11 @@ describe("restore", () => {
       rmSync(bad, { force: true });
     };
     refuses("refused", /no file/);
+    const another = /bad\.db is (?!.*errand restore).*; the data is as it was: restore another backup$/;
     writeFileSync(bad, "nothing of the kind ".repeat(99));
-    refuses("damaged", /damaged or not/);
+    refuses("damaged", another);
+    writeFileSync(bad, "");
+    refuses("refused", /bad\.db is empty/);
     sql(bad, "CREATE TABLE theirs (x)");
     refuses("refused", /not one of Errand's/);
     backup(folder, bad);
@@ -149,7 +152,7 @@ describe("restore", () => {
     refuses("refused", /newer Errand/);
     backup(folder, bad);
     spoil(bad);
-    refuses("damaged", /damaged/);
+    refuses("damaged", another);
 
     const { store } = await openTestStore({ folder });
     assert.throws(() => restore(folder, file), isRefused("locked", /another Errand/));

@@ -8,11 +8,15 @@ import { syncFolder } from "./durability.ts";
 import { isDamage, StoreFault } from "./fault.ts";
 import { lockFolder } from "./lock.ts";
 import { missingMigrations } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations.ts";
 import { loadAddon } from "./native.ts";
 import { DATABASE_FILE, LOCK_FILE } from "./open.ts";
 
 /** Where a restore leaves what it replaces. */
 const REPLACED_FILE = "before-restore.db";
+
+/** What to do about a backup that is no good. */
+const ANOTHER = "the data is as it was: restore another backup";
 
 /**
  * Copies the data of a folder into a new file, while a service runs on it or not. Inside is every job that was
@@ -37,7 +41,8 @@ export function restore(folder: string, source: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const unlock = lockFolder(join(folder, LOCK_FILE), addon);
   try {
-    missingMigrations(source, addon);
+    if (missingMigrations(source, addon, ANOTHER).length === MIGRATIONS.length)
+      throw new StoreFault("refused", `${source} is empty; ${ANOTHER}`);
     const file = join(folder, DATABASE_FILE);
     const fresh = `${file}.restoring`;
     withConnection(source, { readonly: true }, (db) => {
@@ -75,15 +80,20 @@ function withConnection<T>(file: string, options: { readonly?: true }, work: (db
   }
 }
 
-function databaseOf(folder: string): string {
+export function databaseOf(folder: string): string {
   const file = join(folder, DATABASE_FILE);
-  if (!existsSync(file)) throw new StoreFault("refused", `there is no Errand data in ${folder}`);
+  if (!existsSync(file)) {
+    throw new StoreFault(
+      "refused",
+      `there is no Errand data in ${folder}: name its folder with --data-dir or ERRAND_DATA_DIR`,
+    );
+  }
   return file;
 }
 
 function refuseUnlessWhole(db: Connection, source: string): void {
   const faults = faultsOf(db);
-  if (faults.length > 0) throw new StoreFault("damaged", `${source} is damaged: ${faults[0]}`);
+  if (faults.length > 0) throw new StoreFault("damaged", `${source} is damaged (${faults[0]}); ${ANOTHER}`);
 }
 
 /** What `PRAGMA integrity_check` finds wrong; empty for a file that is whole. */

@@ -3,13 +3,13 @@ import { existsSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describeDuration } from "../../base/duration.ts";
-import { faultsOf } from "./backup.ts";
+import { databaseOf, faultsOf } from "./backup.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage, StoreFault } from "./fault.ts";
 import { lockFolder } from "./lock.ts";
 import { missingMigrations } from "./migrate.ts";
 import { loadAddon } from "./native.ts";
-import { DATABASE_FILE, LOCK_FILE } from "./open.ts";
+import { LOCK_FILE } from "./open.ts";
 
 interface Finding {
   readonly check: string;
@@ -23,7 +23,7 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
 }
 
-/** What `errand doctor` exits with. */
+/** What `errand doctor` exits with; 1 also where there is no data to look at, which a watchdog should not take for sound. */
 export const EXIT_OF: Readonly<Record<Diagnosis["verdict"], number>> = { sound: 0, damaged: 1, locked: 2 };
 
 const LOW_DISK_BYTES = 256 * 1024 * 1024;
@@ -32,8 +32,7 @@ const CLOCK_TOLERANCE_MS = 60_000;
 
 /** `now` is the wall clock. Reads everything, so that a large file takes a while. */
 export function doctor(folder: string, now: number): Diagnosis {
-  const file = join(folder, DATABASE_FILE);
-  if (!existsSync(file)) throw new StoreFault("refused", `there is no Errand data in ${folder}`);
+  const file = databaseOf(folder);
   const addon = loadAddon(join(folder, "native"));
   const lock = join(folder, LOCK_FILE);
   let unlock = () => {};

@@ -17,8 +17,13 @@ type Migration = (typeof MIGRATIONS)[number];
 /**
  * The migrations that a file does not have yet. Throws a {@link StoreFault} when the file is damaged, not one of Errand's,
  * of a newer version, or its history is not ours. Reads only: a file that is refused stays as it was, byte for byte.
+ * `ifDamaged` says what to do about a damaged one.
  */
-export function missingMigrations(file: string, addon: string): readonly Migration[] {
+export function missingMigrations(
+  file: string,
+  addon: string,
+  ifDamaged = "`errand restore` puts a backup in its place",
+): readonly Migration[] {
   try {
     const db: Connection = new Database(file, { readonly: true, nativeBinding: addon });
     try {
@@ -30,7 +35,7 @@ export function missingMigrations(file: string, addon: string): readonly Migrati
     if (!isDamage(error)) throw error;
     throw new StoreFault(
       "damaged",
-      `${file} is damaged or not an SQLite database (${error.message}); \`errand restore\` puts a backup in its place`,
+      `${file} is damaged or not an SQLite database (${error.message}); ${ifDamaged}`,
     );
   }
 }
