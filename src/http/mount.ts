@@ -21,13 +21,19 @@ export function mountOperations(
   operations: readonly Operation[],
   services: Services,
 ): void {
-  const methods = new Map<string, string[]>();
-  for (const operation of operations) {
-    const path = operation.http.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    methods.set(path, [...(methods.get(path) ?? []), operation.http.method]);
-    app.on(operation.http.method, path, (c) => serve(c, operation, services));
+  const byPath = Map.groupBy(operations, ({ http }) => http.path);
+  // The first route that fits answers. "{" comes after every letter, so that `/v1/jobs/retry`, its 405 included, goes
+  // before `/v1/jobs/{id}`, which would take it for an id.
+  for (const template of [...byPath.keys()].sort()) {
+    const path = template.replaceAll(/\{(\w+)\}/g, ":$1");
+    const here = byPath.get(template)!;
+    for (const operation of here) app.on(operation.http.method, path, (c) => serve(c, operation, services));
+    refuseOtherMethods(
+      app,
+      path,
+      here.map(({ http }) => http.method),
+    );
   }
-  for (const [path, allowed] of methods) refuseOtherMethods(app, path, allowed);
 }
 
 /** 405 with `Allow` for what the routes of a path, mounted before, do not take. */

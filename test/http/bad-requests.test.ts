@@ -108,12 +108,25 @@ describe("the table of errors", () => {
       ["PATCH", "/v1/queues/a", "GET, PUT, HEAD"],
       ["GET", "/v1/queues/a/pause", "POST"],
       ["POST", "/v1/usage", "GET, HEAD"],
+      ["PUT", "/v1/jobs/retry", "POST"],
+      ["GET", "/v1/jobs/retry", "POST"],
+      ["DELETE", "/v1/jobs/cancel", "POST"],
+      ["GET", "/v1/jobs/cancel", "POST"],
+      ["GET", "/v1/jobs/batch", "POST"],
+      ["OPTIONS", "/v1/jobs/batch", "POST"],
+      ["GET", "/v1/schedules/preview", "POST"],
+      ["PUT", "/v1/schedules/preview", "POST"],
+      ["DELETE", "/v1/schedules/by-name/pause", "PUT"],
+      ["POST", "/v1/schedules/by-name/pause", "PUT"],
     ] as const;
     for (const [method, path, allow] of table) {
       const answer = await app.call(method, path);
       assertProblem(answer, 405, "method_not_allowed");
       assert.equal(answer.headers.get("allow"), allow);
     }
+    assert.equal((await app.call("HEAD", "/v1/jobs/batch")).status, 405);
+    const named = { cron_expr: "0 0 * * *", url };
+    assert.equal((await app.call("PUT", "/v1/schedules/by-name/pause", named)).status, 201);
   });
 
   test("409 names the state", async () => {

@@ -71,12 +71,11 @@ function assertHeaders(described: DescribedResponse, headers: Headers, what: str
   }
 }
 
-/** The operation of a call; literal paths go before those with a name in braces. */
+/** The operation of a call; literal paths go before those with a name in braces, as "{" comes after every letter. */
 function routeOf(path: string, method: string) {
-  const route = routes
+  const [route] = routes
     .filter(({ pattern }) => pattern.test(path))
-    .sort((a, b) => a.path.split("{").length - b.path.split("{").length)
-    .find((one) => API.paths[one.path]?.[method.toLowerCase()] !== undefined);
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
   const operation = route === undefined ? undefined : API.paths[route.path]?.[method.toLowerCase()];
   if (route === undefined || operation === undefined) return null;
   return { operation, pointer: ["paths", route.path, method.toLowerCase()] };
