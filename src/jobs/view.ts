@@ -51,7 +51,7 @@ export function viewListedJob(job: Job, scopes: readonly Scope[]) {
     callback: job.callback === null ? null : viewCallback(job.callback),
     // Undefined is left out of the JSON. Spreading an object in here instead would cost every enqueue dearly.
     schedule_id: job.scheduleId ?? undefined,
-    scheduled_for: job.scheduleId === null ? undefined : time(job.scheduledFor),
+    scheduled_for: time(job.scheduledFor),
     mode: job.tenant.mode,
     actions: actionsOn(job.status).filter((action) => scopes.includes(ACTION_SCOPES[action])),
   };

@@ -107,7 +107,7 @@ const listed = {
     }),
   ),
   schedule_id: v.optional(described(v.string(), "Only on jobs made by a schedule.")),
-  scheduled_for: v.optional(timeOrNull),
+  scheduled_for: described(timeOrNull, "The due time that made the job; null when none did."),
   mode: v.picklist(MODES),
   actions: described(
     v.array(v.picklist(["cancel", "approve", "reject", "retry"])),

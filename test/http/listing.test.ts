@@ -53,6 +53,20 @@ describe("listing jobs", () => {
     await target.close();
   });
 
+  test("empty fields read as null; only schedule_id is left out", async () => {
+    const { body } = await app.call("GET", "/v1/jobs");
+    const known = Object.keys(body["data"][0]);
+    assert.ok(known.includes("schedule_id"), "the newest was made by a schedule");
+    const others = known.filter((name) => name !== "schedule_id");
+    for (const item of body["data"].slice(1)) {
+      assert.deepEqual(Object.keys(item), others);
+      assert.equal(item.scheduled_for, null);
+      const job = (await app.call("GET", `/v1/jobs/${item.id}`)).body;
+      assert.equal(job["scheduled_for"], null);
+      assert.ok(!("schedule_id" in job));
+    }
+  });
+
   test("each filter, alone and together", async () => {
     const table: [query: string, names: string[]][] = [
       ["", ["scheduled", "piped", "cancelled", "waiting", "delayed", "failed", "done"]],
