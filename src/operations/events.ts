@@ -37,6 +37,7 @@ const scheduleEvent = v.object({
     "schedule.fired",
     "schedule.missed",
     "schedule.skipped",
+    "schedule.triggered",
   ]),
   at: timeOut,
   schedule_id: v.string(),

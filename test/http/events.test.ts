@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { HEARTBEAT_MS } from "../../src/http/events.ts";
 import { startTestApp, type TestApp, type TestAppOptions } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
+import { assertEventConforms } from "../support/conforms.ts";
 import { type EventReader, type ReadOptions, readEvents } from "../support/events.ts";
 import { startTarget } from "../support/target.ts";
 
@@ -58,6 +59,39 @@ test("schedules are told too", async (t) => {
   const { data } = await reader.until(({ event }) => event === "schedule.created");
   assert.equal(data["schedule_id"], created.body.id);
   assert.equal(data["next_run_at"], created.body.next_run_at);
+});
+
+test("every event is one that the API description has", async (t) => {
+  const clock = new VirtualClock("2026-03-01T00:00:00.000Z");
+  const app = await start(t, { clock });
+  const target = await startTarget();
+  t.after(() => target.close());
+  const reader = await read(t, app);
+  const schedule = async (fields: object) =>
+    (await app.call("POST", "/v1/schedules", { cron_expr: "0 9 * * *", url: target.url, ...fields })).body.id;
+  const id = await schedule({});
+  await app.call("PATCH", `/v1/schedules/${id}`, { requires_approval: true });
+  const triggered = await app.call("POST", `/v1/schedules/${id}/trigger`);
+  await app.call("POST", `/v1/jobs/${triggered.body.id}/approve`);
+  await reader.until(({ event }) => event === "job.completed");
+  const overlapping = await schedule({ on_overlap: "skip", requires_approval: true });
+  const skipping = await schedule({ on_missed: "skip" });
+  await clock.leap("48h");
+  await reader.until(({ event, data }) => event === "schedule.missed" && data["schedule_id"] === skipping);
+  await clock.leap("24h");
+  await reader.until(
+    ({ event, data }) => event === "schedule.skipped" && data["schedule_id"] === overlapping,
+  );
+  await app.call("DELETE", `/v1/schedules/${id}`);
+  await app.call("POST", "/v1/jobs/cancel", {});
+  await reader.until(({ event }) => event === "schedule.deleted");
+  await reader.until(({ event }) => event === "job.cancelled");
+  for (const { event, data } of reader.seen) {
+    assert.equal(event, data["type"]);
+    assertEventConforms(data);
+  }
+  const seen = new Set(reader.seen.map(({ event }) => event));
+  for (const type of ["schedule.triggered", "schedule.fired"]) assert.ok(seen.has(type), type);
 });
 
 test("a reader that comes back with its last id misses nothing", async (t) => {

@@ -52,6 +52,13 @@ export function assertConforms(method: string, path: string, response: CheckedRe
   assert.ok(validate(JSON.parse(text)), `${what}\n${ajv.errorsText(validate.errors, { separator: "\n" })}`);
 }
 
+/** Throws when the data of an event of `GET /v1/events` is not as the description says. */
+export function assertEventConforms(data: unknown): void {
+  const validate = ajv.getSchema("api#/components/schemas/Event");
+  assert.ok(validate, "no schema of events");
+  assert.ok(validate(data), `${JSON.stringify(data)}\n${ajv.errorsText(validate.errors)}`);
+}
+
 function assertHeaders(described: DescribedResponse, headers: Headers, what: string): void {
   assert.ok(headers.get("x-request-id"), `${what}: no X-Request-Id`);
   const optional = new Set(["ratelimit", "ratelimit-policy", "idempotency-replayed"]);
