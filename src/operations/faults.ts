@@ -76,7 +76,9 @@ function sentence({ pointer, detail }: InvalidField): string {
 function faultOf(issue: v.BaseIssue<unknown>): Fault {
   const path = (issue.path ?? []).map((item) => String(item.key));
   const pointer = path.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
-  const ownCode = issue.kind === "validation" ? CODES.get(path.at(-1)) : undefined;
+  // A header may be called as one of the fields is.
+  const isField = path.at(-2) !== "headers";
+  const ownCode = isField && issue.kind === "validation" ? CODES.get(path.at(-1)) : undefined;
   return { pointer, detail: detailOf(issue, path.at(-1)), code: ownCode ?? "invalid_request" };
 }
 

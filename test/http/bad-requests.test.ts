@@ -219,6 +219,12 @@ describe("the table of errors", () => {
     assertProblem(await create({ url: "ftp://x/", delay: "x" }), 422, "invalid_request");
     assertProblem(await create({ url: "http://169.254.169.254/" }), 422, "blocked_target");
     assertProblem(await create({ url: `http://127.0.0.1:${app.port}/` }), 422, "blocked_target");
+    // A header may be called as a field with a code is, and is no such field.
+    for (const headers of [{ url: "a\nb" }, { timezone: "€" }, { callback_url: "a\0" }, { cron_expr: "€" }]) {
+      assertProblem(await create({ url, headers }), 422, "invalid_request");
+      assertProblem(await create({ steps: [{ url, headers }] }), 422, "invalid_request");
+    }
+    assertProblem(await create({ steps: [{ url: "ftp://x/" }] }), 422, "invalid_url");
     const schedule = (fields: object) => app.call("POST", "/v1/schedules", { url, ...fields });
     assertProblem(await schedule({ cron_expr: "* * * *" }), 422, "invalid_cron");
     assertProblem(await schedule({ cron_expr: "0 0 * * *", timezone: "Mars/X" }), 422, "invalid_timezone");
