@@ -35,13 +35,18 @@ export function formatTime(ms: number): string {
   return text;
 }
 
-const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+/** RFC 3339 §5.6: hours go from 00 to 23, while ISO 8601 and Date know 24:00 too. */
+const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
+
+/** What can be written with the four digits that RFC 3339 has for a year, also after the change to UTC. */
+const FIRST_MS = Date.parse("0000-01-01T00:00:00.000Z");
+const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
 
 /** Milliseconds since the epoch of an RFC 3339 date-time, or null when it is not one (30 February included). */
 export function parseTime(text: string): number | null {
   if (!RFC3339.test(text)) return null;
   const ms = Date.parse(text.toUpperCase());
-  if (Number.isNaN(ms)) return null;
+  if (Number.isNaN(ms) || ms < FIRST_MS || ms > LAST_MS) return null;
   const day = Number(text.slice(8, 10));
   const daysInMonth = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
   return day > daysInMonth ? null : ms;

@@ -41,7 +41,7 @@ export const time = v.pipe(
   v.string(),
   v.check(
     (text) => parseTime(text) !== null,
-    `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z"`,
+    `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z", with an hour from 00 to 23 and a year from 0000 to 9999 in UTC`,
   ),
   v.description("A time as in RFC 3339. Errand answers in UTC with milliseconds."),
   v.metadata({ format: "date-time", examples: ["2026-11-21T09:00:00Z"] }),

@@ -13,6 +13,7 @@ const headers = (count: number) => Object.fromEntries(many(count, (i) => [`x-${i
 type Row = readonly [field: string, takes: readonly unknown[], refuses: readonly unknown[]];
 
 const WRONG_DURATIONS = ["", "5", "5 s", "1w", "-1s", "1.5h", "s", "1S", 5, null];
+const LAST_TIME = "9999-12-31T23:59:59.999+00:00";
 const WRONG_TIMES = [
   "",
   "now",
@@ -20,6 +21,11 @@ const WRONG_TIMES = [
   "2026-01-01",
   "2026-01-01T00:00:00",
   "2026-13-01T00:00:00Z",
+  "2026-01-01T24:00:00Z",
+  "2026-01-01T12:00:00+24:00",
+  // In UTC these are of the years 10000 and -1.
+  "9999-12-31T23:59:59-12:00",
+  "0000-01-01T00:00:00+12:00",
   1,
 ];
 
@@ -92,7 +98,7 @@ const WORK: readonly Row[] = [
 const JOB: readonly Row[] = [
   ...WORK,
   ["delay", ["0s", "365d"], ["366d", "8761h", ...WRONG_DURATIONS]],
-  ["run_at", ["2020-01-01T00:00:00Z", "2030-01-01T00:00:00.123+02:00"], WRONG_TIMES],
+  ["run_at", ["2020-01-01T00:00:00Z", "2030-01-01T00:00:00.123+02:00", LAST_TIME], WRONG_TIMES],
   ["dedupe_key", [text(255), "k"], ["", text(256), 1, null]],
   ["dedupe_window", ["1s", "30d"], ["0s", "31d", "721h", ...WRONG_DURATIONS]],
   ["schedule_id", [], ["sch_x"]],
@@ -114,7 +120,7 @@ const SCHEDULE: readonly Row[] = [
   ["on_missed", ["skip", "once", "all"], ["none", "", null]],
   ["on_overlap", ["allow", "skip"], ["once", null]],
   ["starts_at", ["2030-01-01T00:00:00Z", null], WRONG_TIMES],
-  ["ends_at", ["2030-01-01T00:00:00Z", null], WRONG_TIMES],
+  ["ends_at", ["2030-01-01T00:00:00Z", LAST_TIME, null], WRONG_TIMES],
   ["paused", [true], ["true", null]],
   ["delay", [], ["1s"]],
 ];
@@ -170,7 +176,7 @@ const LIST: readonly Row[] = [
   ["queue", ["a"], ["", "a b"]],
   ["tag", ["a"], ["", text(65)]],
   ["url_contains", ["a"], [""]],
-  ["created_after", ["2026-01-01T00:00:00Z"], ["now", ""]],
+  ["created_after", ["2026-01-01T00:00:00Z"], WRONG_TIMES],
   ["nope", [], ["1"]],
 ];
 
