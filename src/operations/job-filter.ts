@@ -1,8 +1,19 @@
 /** The filters of job lists, which bulk operations share. */
 import * as v from "valibot";
 import { parseTime } from "../base/clock.ts";
+import type { JobStatus } from "../jobs/job.ts";
 import type { JobFilter } from "../store/store.ts";
 import * as field from "./fields.ts";
+
+/** No state at all is refused: whether it means none or all of them is not to be guessed. */
+export const statusFilter = <const T extends readonly JobStatus[]>(states: T) =>
+  v.optional(
+    v.pipe(
+      v.array(v.picklist(states)),
+      v.minLength(1, "has to name at least one state; leave it out for all of them"),
+      v.description("Only jobs in these states; all of them by default."),
+    ),
+  );
 
 export const filterFields = {
   queue: v.optional(field.queueName),

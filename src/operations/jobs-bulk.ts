@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { cancel, retry } from "../jobs/lifecycle.ts";
 import type { Rule } from "../store/store.ts";
 import * as field from "./fields.ts";
-import { filterFields, filterOf } from "./job-filter.ts";
+import { filterFields, filterOf, statusFilter } from "./job-filter.ts";
 import { type Context, type Operation, operation } from "./operation.ts";
 
 export const bulkOperations: readonly Operation[] = [
@@ -51,12 +51,7 @@ function bulk(definition: {
     scope: "write",
     effect,
     input: field.closed({
-      status: v.optional(
-        v.pipe(
-          v.array(v.picklist(from)),
-          v.description("Only jobs in these states; all of them by default."),
-        ),
-      ),
+      status: statusFilter(from),
       ...filterFields,
     }),
     output: v.object({
@@ -66,11 +61,10 @@ function bulk(definition: {
     cli,
     mcp: null,
     async run(context, { status, ...filter }) {
-      const states = status === undefined || status.length === 0 ? from : status;
       const count = await context.store.jobs.changeAll(
         context.principal.tenant,
         filterOf(filter),
-        states,
+        status ?? from,
         rule(context),
       );
       return { count };

@@ -7,7 +7,7 @@ import { approve, cancel, FINAL, reject, retry } from "../jobs/lifecycle.ts";
 import { viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
 import type { Enqueued, Rule } from "../store/store.ts";
 import * as field from "./fields.ts";
-import { filterFields, filterOf } from "./job-filter.ts";
+import { filterFields, filterOf, statusFilter } from "./job-filter.ts";
 import { checkWork, jobFields, newJob, urlsOf } from "./job-input.ts";
 import { attempt, job, listedJob, pageOf } from "./job-output.ts";
 import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
@@ -172,7 +172,7 @@ export const jobOperations: readonly Operation[] = [
     scope: "read",
     effect: "read",
     input: field.closed({
-      status: v.optional(v.pipe(v.array(v.picklist(STATUSES)), v.description("Only jobs in these states."))),
+      status: statusFilter(STATUSES),
       ...filterFields,
       ...field.page,
     }),

@@ -30,6 +30,19 @@ describe("bulk operations", () => {
     assert.deepEqual((await app.call("POST", "/v1/jobs/cancel", {})).body, { count: 0 });
   });
 
+  test("no state at all is not every state", async () => {
+    const ids = await enqueue(1, { url, delay: "1h", queue: "kept" });
+    for (const action of ["cancel", "retry"]) {
+      const answer = await app.call("POST", `/v1/jobs/${action}`, { queue: "kept", status: [] });
+      assert.equal(answer.status, 422);
+      assert.deepEqual(answer.body["errors"], [
+        { pointer: "/status", detail: "has to name at least one state; leave it out for all of them" },
+      ]);
+    }
+    assert.equal((await app.call("GET", `/v1/jobs/${ids[0]}`)).body["status"], "pending");
+    await app.call("POST", "/v1/jobs/cancel", { queue: "kept" });
+  });
+
   test("filters choose, and states that do not allow it are left alone", async () => {
     const fields = { url, delay: "1h", queue: "chosen" };
     await enqueue(2, { ...fields, tags: ["a"] });

@@ -158,7 +158,7 @@ const ROTATE: readonly Row[] = [["overlap", ["0s", "30d"], ["31d", ...WRONG_DURA
 const NOTE: readonly Row[] = [["note", ["", text(1_000)], [text(1_001), 1, null]]];
 
 const BULK: readonly Row[] = [
-  ["status", [[], ["pending"]], [["completed"], ["nope"], "pending", null]],
+  ["status", [["pending"]], [[], ["completed"], ["nope"], "pending", null]],
   ["queue", ["a"], ["a b"]],
   ["schedule_id", ["sch_x"], [1]],
   ["tag", [text(64)], ["", text(65)]],

@@ -80,6 +80,7 @@ for (const door of DOORS) {
       const rest = dataOf(await call("list_jobs", { tag: "many", limit: 2, cursor: page["next_cursor"] }));
       assert.notEqual(rest["data"][0].id, page["data"][0].id);
       assert.equal(codeOf(await call("list_jobs", { limit: 101 })), "invalid_request");
+      assert.equal(codeOf(await call("list_jobs", { status: [] })), "invalid_request");
     });
 
     test("jobs: approved, rejected, cancelled, retried", async () => {
