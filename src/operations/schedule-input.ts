@@ -113,6 +113,8 @@ export function patched(schedule: Schedule, { name, ...patch }: SchedulePatch): 
   const replaced =
     patch.steps !== undefined ? ["url", "method", "headers"] : patch.url !== undefined ? ["steps"] : [];
   for (const field of replaced) delete before[field];
+  // GET sends no body, and null, which is a payload, could not clear it. One that the patch itself gives is refused.
+  if (patch.method === "GET") delete before["payload"];
   const merged = Object.fromEntries(
     Object.entries({ ...before, ...patch }).filter(([, value]) => value !== null && value !== undefined),
   );

@@ -152,7 +152,7 @@ export const scheduleOperations: readonly Operation[] = [
     name: "schedules.update",
     summary: "Change some fields of a schedule",
     description:
-      "Fields that are left out stay. null clears name, starts_at, ends_at, retry_delays, callback_url and approval_timeout; a payload of null is sent as null. steps take the place of url, method and headers, and url that of steps. A change of the expression, the zone, starts_at, ends_at or paused sets the next run anew, from now on.",
+      "Fields that are left out stay. null clears name, starts_at, ends_at, retry_delays, callback_url and approval_timeout; a payload of null is sent as null, and method GET, which sends none, drops the payload. steps take the place of url, method and headers, and url that of steps. A change of the expression, the zone, starts_at, ends_at or paused sets the next run anew, from now on.",
     scope: "write",
     effect: "write",
     input: field.closed({ id: scheduleId, ...patchFields }),

@@ -153,13 +153,30 @@ describe("schedules", () => {
       [{ url: "http://169.254.169.254/" }, "blocked_target"],
       [{ unknown: 1 }, "invalid_request"],
       [{ cron_expr: null }, "invalid_request"],
-      [{ method: "GET" }, "invalid_request"],
+      [{ method: "GET", payload: 1 }, "invalid_request"],
       [{ starts_at: "2026-03-02T00:00:00Z", ends_at: "2026-03-01T00:00:00Z" }, "invalid_request"],
       [{ name: "report" }, "name_taken"],
     ];
     for (const [fields, code] of refusals)
       assert.equal((await patch(id, fields)).body["code"], code, JSON.stringify(fields));
     assert.equal((await patch("sch_01kq00000000000000000000zz", {})).status, 404);
+  });
+
+  test("PATCH to GET drops the payload, which GET cannot send; a payload given beside it is refused", async () => {
+    const { id } = await create({ payload: { n: 1 } });
+    const refused = await patch(id, { method: "GET", payload: null });
+    assert.equal(refused.status, 422);
+    assert.deepEqual(refused.body["errors"], [
+      { pointer: "/payload", detail: "cannot go with GET, which sends no body" },
+    ]);
+    assert.deepEqual((await patch(id, { method: "PUT" })).body["payload"], { n: 1 });
+    const changed = await patch(id, { method: "GET" });
+    assert.equal(changed.status, 200, changed.text);
+    assert.deepEqual([changed.body["method"], changed.body["payload"]], ["GET", null]);
+    assert.equal((await patch(id, { method: "POST" })).body["payload"], null);
+    const pipeline = await create({ url: undefined, steps: [{ url: SOME_URL }], payload: 1 });
+    const single = await patch(pipeline["id"], { url: SOME_URL, method: "GET" });
+    assert.deepEqual([single.status, single.body["payload"]], [200, null]);
   });
 
   test("a pipeline takes the place of a url and the other way round; steps follow the rules they inherited", async () => {
