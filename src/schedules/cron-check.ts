@@ -48,24 +48,40 @@ function shapeFault(expression: string): string | null {
   if (text.startsWith("@")) return nicknames.includes(text.toLowerCase()) ? null : nicknameFault(text);
 
   const fields = text.split(/[ \t]+/);
-  if (/^(?:CRON_)?TZ=/i.test(text))
-    return `${quote(fields[0])} does not belong in the expression. Put the zone into timezone: the expression is ${quote(fields.slice(1).join(" "))}.`;
+  if (/^(?:CRON_)?TZ=/i.test(text)) {
+    const rest = fields.slice(1).join(" ");
+    const right =
+      checkCron(rest) === null ? `: the expression is ${quote(rest)}` : ` and write five fields: ${example}`;
+    return `${quote(fields[0])} does not belong in the expression. Put the zone into timezone${right}.`;
+  }
   if (fields.length > 5) {
-    const dropped =
-      fields.length === 6
-        ? "the seconds field"
-        : fields.length === 7
-          ? "the seconds and the year field"
-          : "what is too much";
-    return `Errand takes five fields, this has ${fields.length}; drop ${dropped}: ${fields.length > 7 ? example : quote(fields.slice(1, 6).join(" "))}.`;
+    const { dropped, rest } = withoutMore(fields);
+    return `Errand takes five fields, this has ${fields.length}; drop ${dropped}: ${rest === null ? example : quote(rest)}.`;
   }
   if (fields.length < 5) return `Errand takes five fields, this has ${fields.length}. Write ${example}.`;
   return null;
 }
 
+/** Other crons put seconds before the five fields, and a year behind them: what to drop, and what is then right. */
+function withoutMore(fields: readonly string[]): { dropped: string; rest: string | null } {
+  const seconds = { dropped: "the seconds field", five: fields.slice(1) };
+  const year = { dropped: "the year field", five: fields.slice(0, 5) };
+  const both = { dropped: "the seconds and the year field", five: fields.slice(1, 6) };
+  if (fields.length > 7) return { dropped: "what is too much", rest: null };
+  const endsInYear = /^(?:\*|\d{4}.*)$/.test(fields.at(-1) ?? "");
+  const ways = fields.length === 7 ? [both] : endsInYear ? [seconds, year] : [seconds];
+  for (const { dropped, five } of ways) {
+    // Quartz writes "?" for one of the two "*", and counts weekdays from 1: only by name they are the same days here.
+    const isNamed = !/\d/.test(five[4] ?? "");
+    const rest = five.map((field) => (field === "?" && isNamed ? "*" : field)).join(" ");
+    if (checkCron(rest) === null) return { dropped, rest };
+  }
+  return { dropped: ways.at(-1)!.dropped, rest: null };
+}
+
 function nicknameFault(text: string): string {
   const known = `Use one of ${nicknames.join(", ")}, or five fields.`;
-  const every = /^@every\s+([1-5]?\d)m$/i.exec(text);
+  const every = /^@every\s+([1-9]|[1-5]\d)m$/i.exec(text);
   if (/^@reboot$/i.test(text)) return `@reboot names no time: a schedule fires by the clock. ${known}`;
   if (every !== null)
     return `${quote(text)} is not cron. Write ${quote(`*/${every[1]} * * * *`)} if that is what you mean. ${known}`;
@@ -103,7 +119,7 @@ function itemFault(field: Field, item: string): string | null {
   if (typeof low === "number" && typeof high === "number" && low > high) {
     return `the range ${quote(span)} runs backwards; write ${quote(forwards(field, ends))}`;
   }
-  return step === undefined ? null : stepFault(field, span, step, low ?? null, high ?? null);
+  return step === undefined ? null : stepFault(field, step, low ?? null, high ?? null);
 }
 
 /** "22-2" is "22-23,0-2", and "FRI-SUN" is "FRI-SAT,SUN". */
@@ -114,21 +130,21 @@ function forwards(field: Field, ends: readonly string[]): string {
   const last = named ? field.names.at(-1) : `${field.min + field.size - 1}`;
   const range = (low: string | undefined, high: string | undefined): string =>
     low === high ? `${low}` : `${low}-${high}`;
-  return `${range(from.toUpperCase(), last)},${range(first, to.toUpperCase())}`;
+  const untilEnd = range(first, to.toUpperCase());
+  // Sunday, where it is 7, is behind the last of them and the first of all.
+  if (Number(from) === field.min + field.size) return untilEnd;
+  return `${range(from.toUpperCase(), last)},${untilEnd}`;
 }
 
-function stepFault(
-  field: Field,
-  span: string,
-  step: string,
-  low: number | null,
-  high: number | null,
-): string | null {
+function stepFault(field: Field, step: string, low: number | null, high: number | null): string | null {
   if (!/^\d+$/.test(step) || Number(step) === 0)
-    return `the step ${quote(step)} must be a whole number from 1; write ${quote(`${span}/5`)}, for example`;
-  if (low !== null && high === null)
-    return `a step needs a range; write ${quote(`${low}-${field.max}/${step}`)}, or ${quote(`*/${step}`)}`;
-  const size = low === null || high === null ? field.size : Math.min(field.size, high - low + 1);
+    return `the step ${quote(step)} must be a whole number from 1; write "*/5", for example`;
+  const size = low === null ? field.size : Math.min(field.size, (high ?? field.max) - low + 1);
+  if (low !== null && high === null) {
+    const stepped = Number(step) > size ? `${low}` : `${low}-${field.max}/${step}`;
+    const ways = Number(step) > field.size ? [stepped] : [stepped, `*/${step}`];
+    return `a step needs a range; write ${ways.map(quote).join(", or ")}`;
+  }
   if (Number(step) > size)
     return `the step ${step} is larger than its range of ${size}, so it would never take a second step; use at most ${size}, or name the values`;
   return null;
@@ -137,9 +153,9 @@ function stepFault(
 /** Forms of one field and of other crons: null is right, a text is wrong, undefined is none of them. */
 function specialFault(field: Field, item: string): string | null | undefined {
   if (item.startsWith("?")) return '"?" is Quartz; write "*"';
-  if (/^H\b/i.test(item)) return '"H" is Jenkins; choose a fixed value, such as 17';
-  if (item.includes("~"))
-    return '"~" picks a random value, which Errand does not; choose a fixed value, such as 17';
+  const fixed = `choose a fixed value, such as ${Math.min(17, field.max)}`;
+  if (/^H\b/i.test(item)) return `"H" is Jenkins; ${fixed}`;
+  if (item.includes("~")) return `"~" picks a random value, which Errand does not; ${fixed}`;
   if (field.name === "day-of-month") {
     if (/^L$/i.test(item)) return item === "L" ? null : 'write a capital "L"';
     if (/W/i.test(item))
@@ -154,7 +170,7 @@ function specialFault(field: Field, item: string): string | null | undefined {
     const [, weekday = "", mark = "", number = ""] = nth;
     const value = valueOf(field, weekday);
     if (value === null || value > field.max) return howToWrite(field, item);
-    if (mark === "l") return 'write a capital "L"';
+    if (mark === "l") return `write ${quote(item.toUpperCase())}`;
     if (mark.startsWith("#") && !/^[1-5]$/.test(number))
       return 'after "#" comes 1 to 5; write "FRI#2" for the second Friday of the month';
     return null;

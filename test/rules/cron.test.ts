@@ -47,8 +47,15 @@ const REFUSED: readonly (readonly [expression: string, advice: string])[] = [
   [" \n", "Write five fields"],
   ["* * * *", "five fields, this has 4"],
   ["0 0 9 * * *", 'drop the seconds field: "0 9 * * *"'],
+  ["0 9 * * 1 2026", 'drop the year field: "0 9 * * 1"'],
+  ["0 9 * * 1 2026-2030", 'drop the year field: "0 9 * * 1"'],
+  ["0 9 ? * MON *", 'drop the year field: "0 9 * * MON"'],
+  ["0 0 12 ? * MON", 'drop the seconds field: "0 12 * * MON"'],
+  // Quartz counts weekdays from 1, so the same digits would be another day here.
+  ["0 0 12 ? * 2", "drop the seconds field: minute, hour"],
   ["0 0 9 * * * 2026", 'drop the seconds and the year field: "0 9 * * *"'],
   ["TZ=Europe/Berlin 0 9 * * *", 'the expression is "0 9 * * *"'],
+  ["TZ=Europe/Berlin 0 9 *", "write five fields: minute, hour"],
   ["60 * * * *", 'minute field is "60": 60 is out of range; use 0 to 59'],
   ["* 24 * * *", "use 0 to 23"],
   ["* * 0 * *", "use 1 to 31"],
@@ -64,6 +71,10 @@ const REFUSED: readonly (readonly [expression: string, advice: string])[] = [
   ["*/-5 * * * *", "whole number from 1"],
   ["*/ * * * *", "whole number from 1"],
   ["5/15 * * * *", 'write "5-59/15"'],
+  ["50/20 * * * *", 'write "50", or "*/20"'],
+  ["0 0 * * 7-2", 'write "0-2"'],
+  ["0 0 * * fril", 'write "FRIL"'],
+  ["0 0 * H *", "such as 12"],
   ["0 22-2 * * *", 'write "22-23,0-2"'],
   ["0 0 * NOV-FEB *", 'write "NOV-DEC,JAN-FEB"'],
   ["0 0 * * FRI-SUN", 'write "FRI-SAT,SUN"'],
@@ -104,6 +115,27 @@ const REFUSED: readonly (readonly [expression: string, advice: string])[] = [
   [`${"0,".repeat(300)}0 * * * *`, "at most 512"],
 ];
 
+const FIELD_NAMES = ["minute", "hour", "day-of-month", "month", "day-of-week"];
+
+/** Whole expressions that are advised are taken, and a field that is advised is not refused in its turn. */
+function assertSuggestionsHold(expression: string): void {
+  const detail = checkCron(expression)?.detail;
+  if (detail === undefined) return;
+  const [, name, told = ""] = /^The (\S+) field is ".*?": (.*)$/.exec(detail) ?? [];
+  if (name !== undefined) {
+    const [advice = ""] = /(?:write|such as) .*$/.exec(told) ?? [];
+    for (const [, quoted, bare] of advice.matchAll(/"([^"]*)"|such as (\d+)/g)) {
+      const fields = expression.trim().split(/[ \t]+/);
+      fields[FIELD_NAMES.indexOf(name)] = quoted ?? bare ?? "";
+      const next = checkCron(fields.join(" "))?.detail ?? "";
+      assert.ok(!next.startsWith(`The ${name} field`), `${detail} But then: ${next}`);
+    }
+    return;
+  }
+  for (const [, suggested = ""] of detail.matchAll(/(?:: |is |[Ww]rite |example )"([^"]*)"/g))
+    assert.equal(checkCron(suggested), null, detail);
+}
+
 describe("a cron expression", () => {
   for (const [expression, description] of TAKEN) {
     it(`${JSON.stringify(expression)} is taken, and fires`, () => {
@@ -123,7 +155,18 @@ describe("a cron expression", () => {
     });
   }
 
-  it("of any other text gets an answer, and never an exception", (t) => {
+  for (const [expression] of [
+    ...REFUSED,
+    ["@every 0m"],
+    ["@every 60m"],
+    ["TZ=UTC @daily"],
+    ["TZ=UTC"],
+  ] as const)
+    it(`${JSON.stringify(expression.slice(0, 40))} is refused with suggestions that are themselves right`, () => {
+      assertSuggestionsHold(expression);
+    });
+
+  it("of any other text gets an answer, and never an exception; what it suggests is itself right", (t) => {
     const piece = fc.constantFrom(
       "*",
       "/",
@@ -154,9 +197,9 @@ describe("a cron expression", () => {
         .array(
           fc.array(
             piece.filter((p) => p !== " "),
-            { minLength: 1, maxLength: 3 },
+            { minLength: 1, maxLength: 4 },
           ),
-          { minLength: 5, maxLength: 5 },
+          { minLength: 5, maxLength: 7 },
         )
         .map((fields) => fields.map((f) => f.join("")).join(" ")),
     );
@@ -164,6 +207,7 @@ describe("a cron expression", () => {
       t,
       5000,
       fc.property(expression, (text) => {
+        assertSuggestionsHold(text);
         if (checkCron(text) !== null) return;
         assert.notEqual(
           nextFireTime(
