@@ -87,11 +87,16 @@ function detailOf(issue: v.BaseIssue<unknown>, key: string | undefined): string 
   if (issue.type === "strict_object" && key !== undefined && issue.expected !== "Object")
     return "is required";
   if (issue.type === "instance") return "has to be a JSON value";
+  // A query parameter or an option that came more than once arrives as a list.
+  if (TAKING_ONE.has(issue.type) && Array.isArray(issue.input) && issue.input.length > 1)
+    return `is given ${issue.input.length} values, and takes only one`;
   const isOwnMessage = !issue.message.startsWith("Invalid ");
   if (isOwnMessage) return issue.message;
   if (issue.input === undefined) return "is required";
   return `has to be ${expected(issue)}, not ${kindOf(issue.input)}`;
 }
+
+const TAKING_ONE: ReadonlySet<string> = new Set(["string", "number", "boolean", "picklist"]);
 
 const ARTICLES: Readonly<Record<string, string>> = {
   string: "a string",

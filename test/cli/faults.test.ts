@@ -64,6 +64,13 @@ describe("errors on the command line", () => {
     );
   });
 
+  test("an option given twice is told as that", async () => {
+    const twice = ["jobs", "create", "--url", "http://a.test/", "--max-attempts", "3", "--max-attempts", "4"];
+    const { code, err } = await errand(twice);
+    assert.equal(code, 2);
+    assert.match(err, /^errand: max_attempts is given 2 values, and takes only one\./);
+  });
+
   test("an unknown job is 4, and -o json prints the problem document", async () => {
     const { code, out, err } = await errand(["jobs", "get", "job_x", "-o", "json"]);
     assert.equal(code, 4);

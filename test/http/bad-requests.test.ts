@@ -212,6 +212,26 @@ describe("the table of errors", () => {
     assertProblem(await app.call("POST", "/v1/jobs/job_x/cancel", doubled), 422, "invalid_request");
   });
 
+  test("a value given twice is told as that, and not as a wrong one", async () => {
+    const { id } = await app.createJob(DELAYED);
+    for (const [path, field] of [
+      ["/v1/jobs?limit=1&limit=2", "limit"],
+      ["/v1/jobs?queue=a&queue=a", "queue"],
+      ["/v1/jobs?created_after=2026-01-01T00:00:00Z&created_after=2026-01-01T00:00:00Z", "created_after"],
+      [`/v1/jobs/${id}?wait=1s&wait=2s`, "wait"],
+    ] as const) {
+      const answer = await app.call("GET", path);
+      assertProblem(answer, 422, "invalid_request");
+      assert.deepEqual(answer.body["errors"], [
+        { pointer: `/${field}`, detail: "is given 2 values, and takes only one" },
+      ]);
+    }
+    const method = await app.call("POST", "/v1/jobs", { url, method: ["GET", "PUT", "POST"] });
+    assert.equal(method.body["detail"], "method is given 3 values, and takes only one.");
+    const one = await app.call("POST", "/v1/jobs", { url, max_attempts: [1] });
+    assert.equal(one.body["detail"], "max_attempts has to be a whole number from 1 to 100.");
+  });
+
   test("422 with a code of its own", async () => {
     const create = (fields: object) => app.call("POST", "/v1/jobs", fields);
     assertProblem(await create({ url: "ftp://x/" }), 422, "invalid_url");
