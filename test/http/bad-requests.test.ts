@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, test } from "node:test";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { systemClock } from "../../src/base/clock.ts";
 import { PROBLEMS } from "../../src/base/errors.ts";
 import { createLogger } from "../../src/base/log.ts";
@@ -182,6 +183,46 @@ describe("the table of errors", () => {
     }
     for (const type of ["application/json; charset=utf-8", "Application/JSON"])
       assert.equal((await app.call("POST", "/v1/jobs", DELAYED, { "content-type": type })).status, 201);
+  });
+
+  test("415 for a compressed body, which says so; identity is none", async () => {
+    const head = `POST /v1/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\nConnection: close\r\n`;
+    const send = (coding: string, body: Buffer) =>
+      rawRequest(
+        app.port,
+        `${head}Content-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\n\r\n`,
+        body,
+      );
+    const job = Buffer.from(JSON.stringify(DELAYED));
+    for (const [coding, body] of [
+      ["gzip", gzipSync(job)],
+      ["br", brotliCompressSync(job)],
+      ["gzip, identity", gzipSync(job)],
+      ["gzip", job],
+    ] as const) {
+      const answer = await send(coding, body);
+      assert.equal(answer.status, 415, answer.body);
+      assert.equal(answer.headers.get("accept-encoding"), "identity");
+      const problem = JSON.parse(answer.body);
+      assert.equal(problem.code, "unsupported_media_type");
+      assert.match(problem.detail, new RegExp(`Content-Encoding.*${coding}`));
+    }
+    assert.equal((await send("Identity", job)).status, 201);
+    assert.equal(
+      (await send("gzip", Buffer.alloc(0))).status,
+      400,
+      "a missing body is missing in any coding",
+    );
+  });
+
+  test("a byte order mark before the JSON is named", async () => {
+    for (const body of [`\ufeff${JSON.stringify(DELAYED)}`, "\ufeff"]) {
+      const answer = await app.call("POST", "/v1/jobs", body);
+      assertProblem(answer, 400, "invalid_json");
+      assert.match(answer.body["detail"], /byte order mark.*RFC 8259/);
+    }
+    const inside = await app.call("POST", "/v1/jobs", { ...DELAYED, payload: "\ufeff" });
+    assert.equal(inside.status, 201);
   });
 
   test("422 lists every fault with its pointer", async () => {

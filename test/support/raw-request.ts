@@ -9,7 +9,7 @@ export interface RawAnswer {
 }
 
 /** Sends each chunk and answers what came back until the server closed the connection or one whole answer was read. */
-export function rawRequest(port: number, ...chunks: readonly string[]): Promise<RawAnswer> {
+export function rawRequest(port: number, ...chunks: readonly (string | Uint8Array)[]): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
     let received = "";
