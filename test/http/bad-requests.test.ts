@@ -3,28 +3,12 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { systemClock } from "../../src/base/clock.ts";
-import { PROBLEMS } from "../../src/base/errors.ts";
-import { createLogger } from "../../src/base/log.ts";
-import { createApp, listen, STOPPING } from "../../src/http/server.ts";
-import * as field from "../../src/operations/fields.ts";
-import { operation, type Services } from "../../src/operations/operation.ts";
-import { type Answer, startTestApp, type TestApp } from "../support/app.ts";
+import { startTestApp, type TestApp } from "../support/app.ts";
+import { assertProblem } from "../support/problem.ts";
 import { rawRequest } from "../support/raw-request.ts";
 
 const url = "http://127.0.0.1:9/hook";
 const DELAYED = { url, delay: "1h" };
-
-function assertProblem(answer: Answer<any>, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.text);
-  assert.equal(answer.headers.get("content-type"), "application/problem+json");
-  assert.equal(answer.body.code, code, answer.text);
-  assert.equal(answer.body.status, status);
-  assert.equal(answer.body.title, PROBLEMS[code as keyof typeof PROBLEMS].title);
-  assert.equal(answer.body.type, "about:blank");
-  assert.equal(answer.body.request_id, answer.headers.get("x-request-id"));
-  assert.ok(answer.body.detail.length > 10);
-}
 
 describe("the table of errors", () => {
   let app: TestApp;
@@ -332,63 +316,5 @@ describe("the table of errors", () => {
     } finally {
       await large.stop();
     }
-  });
-});
-
-describe("errors of the service itself", () => {
-  const log = createLogger("silent", "json");
-  const broken = operation({
-    name: "things.break",
-    summary: "",
-    scope: "read",
-    effect: "read",
-    input: field.closed({}),
-    output: null,
-    http: { method: "GET", path: "/v1/things", status: 200 },
-    cli: null,
-    mcp: null,
-    run: () => Promise.reject(new Error("SELECT secret FROM place")),
-  });
-  const principal = { tenant: { accountId: "a", mode: "test" }, keyId: "k", keyName: "k", scopes: ["read"] };
-  const services = {
-    store: {
-      accounts: { authenticate: () => Promise.resolve(principal) },
-      judged: (error: unknown) => error,
-    },
-    limits: { maxBodyBytes: 1 },
-  } as unknown as Services;
-
-  async function call(notReady: string | null, path: string) {
-    const parts = {
-      operations: [broken],
-      services,
-      limitRate: () => [],
-      clock: systemClock,
-      log,
-      version: "0",
-      metrics: null,
-      notReady: () => notReady,
-    };
-    const listener = await listen(createApp(parts), { host: "127.0.0.1", port: 0 }, systemClock, log);
-    const response = await fetch(`http://127.0.0.1:${listener.port}${path}`, {
-      headers: { authorization: "Bearer errand_test_0123456789abcdefghij0123456789", connection: "close" },
-    });
-    const text = await response.text();
-    await listener.close();
-    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) };
-  }
-
-  test("500 internal_error tells nothing of its cause", async () => {
-    const answer = await call(null, "/v1/things");
-    assertProblem(answer, 500, "internal_error");
-    assert.ok(!answer.text.includes("SELECT"));
-  });
-
-  test("503 unavailable while shutting down, with Retry-After; livez still answers", async () => {
-    const answer = await call(STOPPING, "/v1/things");
-    assertProblem(answer, 503, "unavailable");
-    assert.ok(Number(answer.headers.get("retry-after")) > 0);
-    assert.equal((await call(STOPPING, "/livez")).status, 200);
-    assert.equal((await call("the disk is full", "/readyz")).status, 503);
   });
 });
