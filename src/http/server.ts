@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { Hono } from "hono";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
 import type { Logger } from "../base/log.ts";
@@ -166,12 +166,13 @@ export function listen(
         port: typeof address === "object" && address !== null ? address.port : port,
         close: () =>
           new Promise<void>((done) => {
-            const cutOff = clock.timer(CLOSE_MS, () => server.closeAllConnections());
+            // Connections keep real time, whatever the service's clock says.
+            const cutOff = systemClock.timer(CLOSE_MS, () => server.closeAllConnections());
             // A kept-alive connection would hold the close up until it times out: each goes after its last answer.
             let stopSweeping = () => {};
             const sweep = () => {
               server.closeIdleConnections();
-              stopSweeping = clock.timer(SWEEP_MS, sweep);
+              stopSweeping = systemClock.timer(SWEEP_MS, sweep);
             };
             sweep();
             server.close(() => {
