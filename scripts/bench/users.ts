@@ -15,6 +15,8 @@ interface Answer {
 const authorization = `Bearer ${KEY}`;
 const SCHEDULES = 50;
 const STEADY_READERS = 10;
+/** The tag of what is due only after the soak. */
+const FAR_OFF = "far-off";
 
 export class Users {
   /** How many calls got the answer that they should, and what the others got instead. */
@@ -40,6 +42,9 @@ export class Users {
     for (let n = 0; n < SCHEDULES; n++) this.during(this.replaceSchedule(n));
     for (let n = 0; n < STEADY_READERS; n++) this.read();
     this.readNothing();
+    // In the lane where most others come and go.
+    this.during(this.create({ url: `${target}/`, delay: "30d", tags: [FAR_OFF] }));
+    this.during(this.call("PUT", "/v1/queues/limited", { rate_limit: { limit: 1, period: "1s" } }));
 
     this.every(25, () => this.create({ url: `${target}/` }));
     this.every(100, () => this.create({ url: `${target}/flaky`, retry_delays: ["1s"], queue: "flaky" }));
@@ -60,7 +65,8 @@ export class Users {
     this.every(500, () =>
       this.create({ url: `${target}/`, dedupe_key: `k${this.turn % 5}`, dedupe_window: "1s" }, [200, 201]),
     );
-    this.every(1_000, () => this.batch());
+    this.every(1_000, () => this.batch(20, "batches"));
+    this.every(10_000, () => this.batch(8, "limited"));
     this.every(1_000, () => this.cancel());
     this.every(500, () => this.wait());
     this.every(200, () => this.look());
@@ -77,6 +83,7 @@ export class Users {
     this.isOver = true;
     for (const stream of this.streams) stream.destroy();
     await Promise.all(this.underWay);
+    await this.call("POST", "/v1/jobs/cancel", { tag: FAR_OFF });
     await this.agent.close();
   }
 
@@ -183,8 +190,8 @@ export class Users {
     else this.surprise("an idempotency key made two jobs");
   }
 
-  private batch() {
-    const jobs = Array.from({ length: 20 }, () => ({ url: `${this.target}/`, payload, queue: "batches" }));
+  private batch(length: number, queue: string) {
+    const jobs = Array.from({ length }, () => ({ url: `${this.target}/`, payload, queue }));
     return this.call("POST", "/v1/jobs/batch", { jobs });
   }
 
