@@ -97,10 +97,10 @@ async function valueOf(
   const kind = kindOfField(field);
   if (isNullable(field) && given.length === 1 && first === "null") return null;
   if (kind === "record") return headersOf(given);
-  if (kind === "json" || (kind === "array" && kindOfItems(field) === "json")) {
-    if (given.length > 1) throw new UsageFault(`${flag} is given ${given.length} times; give it once`);
-    return jsonArgument(flag, first, terminal);
-  }
+  const isJson = kind === "json" || (kind === "array" && kindOfItems(field) === "json");
+  if (given.length > 1 && (isJson || kind !== "array"))
+    throw new UsageFault(`${flag} is given ${given.length} times; give it once`);
+  if (isJson) return jsonArgument(flag, first, terminal);
   if (kind !== "array") return new Texts(given);
   // A comma parts values; one that holds a comma can be said as JSON.
   if (first.startsWith("[") && given.length === 1) return jsonArgument(flag, first, terminal);

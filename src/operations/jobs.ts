@@ -269,6 +269,9 @@ export const jobOperations: readonly Operation[] = [
   operation({
     name: "jobs.retry",
     summary: "Retry a failed or cancelled job with a new budget of attempts",
+    description:
+      "A pipeline goes on at the step that failed. What needs approval and never got it waits for it again. A retry is " +
+      "asked for by name, so dedupe_key does not hold it back.",
     scope: "write",
     effect: "write",
     input: field.closed({ id: jobId }),

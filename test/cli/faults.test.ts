@@ -68,7 +68,7 @@ describe("errors on the command line", () => {
     const twice = ["jobs", "create", "--url", "http://a.test/", "--max-attempts", "3", "--max-attempts", "4"];
     const { code, err } = await errand(twice);
     assert.equal(code, 2);
-    assert.match(err, /^errand: max_attempts is given 2 values, and takes only one\./);
+    assert.match(err, /^errand: --max-attempts is given 2 times; give it once/);
   });
 
   test("an unknown job is 4, and -o json prints the problem document", async () => {
