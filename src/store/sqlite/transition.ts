@@ -1,4 +1,5 @@
 /** How a transition is written: one guarded UPDATE, the lane, the counts and the news. */
+import type { Statement } from "better-sqlite3";
 import { originOf } from "../../jobs/job.ts";
 import type { Changes } from "../../jobs/lifecycle.ts";
 import type { Connection } from "./connection.ts";
@@ -7,7 +8,7 @@ import type { JobReader } from "./read.ts";
 import type { JobRow } from "./rows.ts";
 import type { Transaction } from "./writer.ts";
 
-/** Every column that a transition may change, in the order of the statement below. */
+/** Every column that a transition may change. */
 const COLUMNS = {
   status: "status",
   updatedAt: "updated_at",
@@ -28,27 +29,24 @@ const COLUMNS = {
   rejectedBy: "rejected_by",
   approvalNote: "approval_note",
 } as const satisfies Record<keyof Changes, keyof JobRow>;
-const FIELDS = Object.keys(COLUMNS) as (keyof Changes)[];
 
 export type WriteTransition = (transaction: Transaction, row: JobRow, changes: Changes) => boolean;
 
 /**
- * Prepares the statement once; the answer writes one transition. False when the row is no longer in the state, step and
+ * Prepares each statement once; the answer writes one transition. False when the row is no longer in the state, step and
  * attempt that the transition started from: then nothing was changed.
  */
 export function transitionWriter(db: Connection, directory: Directory, reader: JobReader): WriteTransition {
-  const sets = FIELDS.map((field) => `${COLUMNS[field]} = ?`).join(", ");
-  const update = db.prepare(
-    // The guard is the fence: an outcome of an older attempt, or a decision on an older state, finds no row.
-    `UPDATE jobs SET ${sets}, lane = ? WHERE seq = ? AND status = ? AND step = ? AND attempts = ?`,
-  );
+  // One for each set of fields that lifecycle.ts changes together, about a dozen: SQLite looks at no other column.
+  const updates = new Map<string, Statement>();
   const approveStep = db.prepare("UPDATE steps SET approved_at = ? WHERE job = ? AND position = ?");
 
   return (transaction, row, changes) => {
     const lane = changes.status === "pending" ? laneAfter(row, changes) : null;
-    const values = FIELDS.map((field) => (field in changes ? changes[field] : row[COLUMNS[field]]));
-    if (update.run(...values, lane?.id ?? null, row.seq, row.status, row.step, row.attempts).changes === 0)
-      return false;
+    const values = [...Object.values(changes), lane?.id ?? null];
+    // The guard is the fence: an outcome of an older attempt, or a decision on an older state, finds no row.
+    const guard = [row.seq, row.status, row.step, row.attempts];
+    if (updateOf(changes).run(...values, ...guard).changes === 0) return false;
     if (changes.approvedAt !== undefined && row.step_count > 0)
       approveStep.run(changes.approvedAt, row.seq, row.step);
     if (lane !== null && changes.dueAt != null)
@@ -69,6 +67,20 @@ export function transitionWriter(db: Connection, directory: Directory, reader: J
     });
     return true;
   };
+
+  function updateOf(changes: Changes): Statement {
+    const fields = Object.keys(changes) as (keyof Changes)[];
+    const key = fields.join();
+    let update = updates.get(key);
+    if (update === undefined) {
+      const sets = fields.map((field) => `${COLUMNS[field]} = ?, `).join("");
+      update = db.prepare(
+        `UPDATE jobs SET ${sets}lane = ? WHERE seq = ? AND status = ? AND step = ? AND attempts = ?`,
+      );
+      updates.set(key, update);
+    }
+    return update;
+  }
 
   /** Where it waits now: a pipeline moves to the lane of its next step's origin. */
   function laneAfter(row: JobRow, changes: Changes) {
