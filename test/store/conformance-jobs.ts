@@ -155,6 +155,18 @@ export function jobConformance(open: () => Promise<Store>): void {
       assert.equal(made.at(-1)?.job.id, first.job.id);
     });
 
+    test("headers count for what a batch would repeat, also those of a job that it makes itself", async () => {
+      const store = await open();
+      const headers = Object.fromEntries(Array.from({ length: 49 }, (_, i) => [`x-${i}`, "a".repeat(8_192)]));
+      const large = newPipeline(NOW, [newStep("a", { headers }), newStep("b", { headers })], {
+        dedupeKey: "k",
+      });
+      const batch = (repeats: number) => [large, ...Array.from({ length: repeats }, () => keyed(NOW))];
+      await assert.rejects(store.jobs.enqueue(TENANT, batch(999), NOW, null), /smaller batches/);
+      assert.equal((await store.jobs.list(TENANT, {}, { limit: 9, cursor: null })).items.length, 0);
+      assert.equal(value(await store.jobs.enqueue(TENANT, batch(20), NOW, null)).length, 21);
+    });
+
     test("two in one batch are one job", async () => {
       const store = await open();
       const made = value(await store.jobs.enqueue(TENANT, [keyed(NOW), keyed(NOW)], NOW, null));

@@ -6,6 +6,7 @@ import type { RawJson } from "../../base/json.ts";
 import type { Tenant } from "../../base/tenant.ts";
 import { createdJob } from "../../jobs/created.ts";
 import type { JobDetail, NewJob, StoredResponse } from "../../jobs/job.ts";
+import type { Headers } from "../../jobs/outcome.ts";
 import type { Enqueued, JobStore, Rule } from "../store.ts";
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
@@ -32,7 +33,7 @@ interface Parts {
 /** Jobs changed in one transaction by a bulk command: a few milliseconds, so that nobody notices. */
 const BULK_BATCH = 200;
 
-/** A batch is answered with its jobs, those that a dedupe_key finds included; these may have large responses. */
+/** A batch is answered with its jobs, those that a dedupe_key finds included; these may be large, with their responses. */
 const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
 
 export function jobCommands(parts: Parts): JobStore {
@@ -61,7 +62,7 @@ export function jobCommands(parts: Parts): JobStore {
       const known =
         key === null ? undefined : (created.get(key) ?? find(key, now - durationMs(job.dedupeWindow)));
       if (known !== undefined) {
-        repeatedBytes += bodyBytes(known);
+        repeatedBytes += sizeOf(known);
         if (jobs.length > 1 && repeatedBytes > MAX_REPEATED_BYTES) throw tooMuchToRepeat();
         return { job: known, deduplicated: true };
       }
@@ -140,13 +141,19 @@ export function jobCommands(parts: Parts): JobStore {
   };
 }
 
-function bodyBytes({ payload, response, steps }: JobDetail): number {
-  const ofSteps = steps.reduce((sum, step) => sum + partBytes(step.payload, step.response), 0);
-  return partBytes(payload, response) + ofSteps;
+/** What of a job can be large in an answer. */
+function sizeOf({ target, payload, response, steps }: JobDetail): number {
+  const ofSteps = steps.reduce((sum, step) => sum + partSize(step.headers, step.payload, step.response), 0);
+  return partSize(target?.headers ?? {}, payload, response) + ofSteps;
 }
 
-function partBytes(payload: RawJson | null, response: StoredResponse | null): number {
-  return (payload?.text.length ?? 0) + (response?.body.length ?? 0);
+function partSize(headers: Headers, payload: RawJson | null, response: StoredResponse | null): number {
+  const ofResponse = response === null ? 0 : response.body.length + headerSize(response.headers);
+  return headerSize(headers) + (payload?.text.length ?? 0) + ofResponse;
+}
+
+function headerSize(headers: Headers): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
 
 function tooMuchToRepeat(): Problem {
