@@ -16,10 +16,10 @@ export function noSuchSchedule(id: string): Problem {
 type Rule = (schedule: Schedule) => Schedule;
 
 /**
- * Runs a command of the store that applies a rule to a schedule, `now`. Where the schedule turns out to be due, the rule
+ * Runs a command of the store that applies a rule to a schedule, `now`. Where the schedule turns out to be due, a change
  * waits: the due times are decided, and the command runs again. Else a change made in the second of a due time would lose
- * it without a trace. While the service is held they are missed and make no job. The command's own sync covers the
- * firings.
+ * it without a trace. While the service is held they are missed and make no job, so a rule that changes nothing, or
+ * refuses, leaves them alone. The command's own sync covers the firings.
  */
 export async function decideDue<T>(
   { store }: Context,
@@ -29,7 +29,8 @@ export async function decideDue<T>(
   for (;;) {
     const due: Schedule[] = [];
     const result = await command((rule) => (schedule) => {
-      if (!isDue(schedule, now)) return rule(schedule);
+      const changed = rule(schedule);
+      if (changed === schedule || !isDue(schedule, now)) return changed;
       due.push(schedule);
       return schedule;
     });
