@@ -34,6 +34,8 @@ export class Feed {
   /** Where the events that still count begin in `kept`, which is cut only now and then. */
   private start = 0;
   private next = 1;
+  /** The position of the newest event of each tenant that is no longer kept. */
+  private readonly gone = new Map<string, number>();
   private readonly listeners = new Map<string, Set<() => void>>();
   private readonly waiters = new Map<string, Set<() => void>>();
   private readonly unsubscribe: () => void;
@@ -60,9 +62,9 @@ export class Feed {
     return this.next - 1;
   }
 
-  /** Whether every event after `position` is still there to be read. */
-  keeps(position: number): boolean {
-    return position >= this.oldest - 1 && position <= this.position;
+  /** Whether every event of the tenant after `position` is still there to be read, however much others made meanwhile. */
+  keeps(tenant: Tenant, position: number): boolean {
+    return position >= (this.gone.get(tenantKey(tenant)) ?? 0) && position <= this.position;
   }
 
   /**
@@ -74,9 +76,10 @@ export class Feed {
     position: number,
     limit: number,
   ): { events: readonly FeedEvent[]; position: number } | null {
-    if (!this.keeps(position)) return null;
+    if (!this.keeps(tenant, position)) return null;
     const events: FeedEvent[] = [];
-    for (let i = this.start + position + 1 - this.oldest; i < this.kept.length; i += 1) {
+    const next = Math.max(position + 1, this.oldest);
+    for (let i = this.start + next - this.oldest; i < this.kept.length; i += 1) {
       const event = this.kept[i]!;
       const { accountId, mode } = event.change.tenant;
       if (accountId !== tenant.accountId || mode !== tenant.mode) continue;
@@ -118,7 +121,11 @@ export class Feed {
 
   private keep(event: FeedEvent): void {
     this.kept.push(event);
-    if (this.kept.length - this.start > KEPT) this.start += 1;
+    if (this.kept.length - this.start > KEPT) {
+      const { change, position } = this.kept[this.start]!;
+      this.gone.set(tenantKey(change.tenant), position);
+      this.start += 1;
+    }
     if (this.start < KEPT) return;
     this.kept.splice(0, this.start);
     this.start = 0;

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import type { Principal } from "../accounts/account.ts";
 import { formatTime } from "../base/clock.ts";
+import type { Tenant } from "../base/tenant.ts";
 import type { Feed, FeedEvent } from "../engine/events.ts";
 import { STATUSES } from "../jobs/job.ts";
 import * as field from "./fields.ts";
@@ -89,7 +90,7 @@ class EventStream extends Stream {
     super();
     this.feed = feed;
     this.principal = principal;
-    const known = lastId === undefined ? null : positionOf(lastId, feed);
+    const known = lastId === undefined ? null : positionOf(lastId, feed, principal.tenant);
     this.position = known ?? feed.position;
     if (lastId !== undefined && known === null)
       this.first = [{ id: this.id, type: "reset", data: { type: "reset", at } }];
@@ -136,11 +137,11 @@ function idOf(feed: Feed, position: number): string {
 }
 
 /** The position that an id stands for, or null when events after it may be gone. */
-function positionOf(id: string, feed: Feed): number | null {
+function positionOf(id: string, feed: Feed, tenant: Tenant): number | null {
   const [boot, digits] = id.split("-");
   if (boot !== feed.boot || digits === undefined || !/^\d{1,15}$/.test(digits)) return null;
   const position = Number(digits);
-  return feed.keeps(position) ? position : null;
+  return feed.keeps(tenant, position) ? position : null;
 }
 
 function viewEvent({ type, change }: FeedEvent) {

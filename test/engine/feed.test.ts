@@ -74,20 +74,34 @@ test("a reader goes on where it stopped, piece by piece", () => {
 
 test("the last 10,000 events are kept, whatever came before them", () => {
   const { feed, commit } = feedOf();
-  assert.ok(feed.keeps(0));
-  assert.ok(!feed.keeps(1));
+  assert.ok(feed.keeps(ours, 0));
+  assert.ok(!feed.keeps(ours, 1));
   for (let i = 1; i <= 35_000; i += 1) {
     commit(change(ours, `${i}`));
     if (i % 1_111 !== 0) continue;
     const oldest = Math.max(0, i - 10_000);
-    assert.ok(feed.keeps(oldest));
-    assert.equal(feed.keeps(oldest - 1), false);
+    assert.ok(feed.keeps(ours, oldest));
+    assert.equal(feed.keeps(ours, oldest - 1), false);
     assert.equal(feed.read(ours, oldest - 1, 1), null);
     assert.deepEqual(ids(feed.read(ours, oldest, 1)), [`${oldest + 1}`]);
     assert.deepEqual(ids(feed.read(ours, i - 1, 5)), [`${i}`]);
     assert.deepEqual(ids(feed.read(ours, i, 5)), []);
     assert.equal(feed.read(ours, i + 1, 5), null);
   }
+});
+
+test("a tenant misses nothing by what others do, however much that is", () => {
+  const { feed, commit } = feedOf();
+  commit(change(ours, "a"));
+  const { position } = feed;
+  for (let i = 0; i < 25_000; i += 1) commit(change(strangers[1]!, "theirs"));
+  assert.deepEqual(feed.read(ours, position, 5), { events: [], position: feed.position });
+  commit(change(ours, "b"));
+  assert.deepEqual(ids(feed.read(ours, position, 5)), ["b"]);
+  assert.equal(feed.read(ours, position - 1, 5), null);
+  assert.equal(feed.read(strangers[1]!, position, 5), null);
+  for (let i = 0; i < 10_000; i += 1) commit(change(strangers[1]!, "theirs"));
+  assert.equal(feed.read(ours, position, 5), null);
 });
 
 test("those who wait for the end of a job are woken by it alone", () => {
