@@ -68,8 +68,8 @@ export class Retention {
 
   /** Old enough by any pass so far, and its dedupe_key need not find it any more. */
   private allows({ status, endedAt, createdAt, wanted }: KnownJob): boolean {
-    const foundUntil =
-      wanted === null || wanted.dedupeKey === null ? -Infinity : createdAt + durationMs(wanted.dedupeWindow);
+    const isFound = wanted !== null && wanted.dedupeKey !== null && status !== "cancelled";
+    const foundUntil = isFound ? createdAt + durationMs(wanted.dedupeWindow) : -Infinity;
     return status !== null && FINAL.has(status) && endedAt < this.reached && foundUntil <= this.lookedAt;
   }
 
@@ -77,8 +77,9 @@ export class Retention {
   private look(limit: number): void {
     const rows =
       this.db
-        ?.prepare<[], { id: string; finished_at: number | null; dedupe_until: number | null }>(
-          "SELECT id, finished_at, dedupe_until FROM jobs WHERE callback_of IS NULL",
+        ?.prepare<[], { id: string; finished_at: number | null; found_until: number }>(
+          `SELECT id, finished_at, iif(status = 'cancelled', 0, coalesce(dedupe_until, 0)) AS found_until
+           FROM jobs WHERE callback_of IS NULL`,
         )
         .all() ?? [];
     const there = new Set(rows.map(({ id }) => id));
@@ -88,8 +89,8 @@ export class Retention {
       job.removed = "yes";
       this.witness.trace.add(`${job.label} is removed`);
     }
-    for (const { id, finished_at, dedupe_until } of rows)
-      if (finished_at !== null && finished_at < limit && (dedupe_until ?? 0) <= this.lookedAt)
+    for (const { id, finished_at, found_until } of rows)
+      if (finished_at !== null && finished_at < limit && found_until <= this.lookedAt)
         this.witness.violate(`retention left ${this.witness.label(id)}, which is old enough`);
     this.underWay = false;
   }

@@ -335,6 +335,14 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.equal(await store.jobs.get(TENANT, first!.id), null);
     });
 
+    test("a cancelled job, which no dedupe_key finds, is not kept for it", async () => {
+      const store = await open();
+      const [job] = await enqueue(store, newJob(NOW, { dedupeKey: "k", dedupeWindow: "30d" }));
+      await store.jobs.change(TENANT, job!.id, (current) => cancel(current, NOW));
+      await store.maintenance.prune(NOW + 1, NOW + 3_600_000);
+      assert.equal(await store.jobs.get(TENANT, job!.id), null);
+    });
+
     test("jobs that a clock ahead of its time made do not keep retention from older ones", async () => {
       const store = await open();
       const [later, year] = [NOW + 60 * 86_400_000, NOW + 365 * 86_400_000];

@@ -82,7 +82,9 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     return writer.write((transaction) => {
       const next = sql.finished.all(tenantId, status, pruneAt.get(key) ?? 0, STEP_ROWS);
       for (const row of next) {
-        if (row.finished_at === null || row.finished_at >= before || (row.dedupe_until ?? 0) > now) continue;
+        // A dedupe_key does not find a cancelled one.
+        const isFound = row.status !== "cancelled" && (row.dedupe_until ?? 0) > now;
+        if (row.finished_at === null || row.finished_at >= before || isFound) continue;
         sql.removeJob.run(row.seq);
         if (row.callback_of === null) transaction.count(row.queue, row.status, -1);
       }
