@@ -98,7 +98,10 @@ describe("the schema", () => {
       due: "SELECT * FROM jobs WHERE lane = 1 AND due_at <= 5 ORDER BY due_at, seq LIMIT 9",
       lane: "SELECT 1 FROM jobs WHERE lane = 1",
       list: "SELECT * FROM jobs WHERE seq < 9 AND seq >= 0 AND tenant = 1 AND callback_of IS NULL AND status = 'failed' ORDER BY seq DESC LIMIT 9",
-      dedupe: "SELECT * FROM jobs WHERE tenant = 1 AND dedupe_key = 'k' ORDER BY seq DESC LIMIT 1",
+      unfinished:
+        "SELECT * FROM jobs WHERE tenant = 1 AND dedupe_key = 'k' AND status IN ('pending', 'active', 'awaiting_approval') ORDER BY seq DESC LIMIT 1",
+      young:
+        "SELECT * FROM jobs WHERE tenant = 1 AND dedupe_key = 'k' AND status <> 'cancelled' AND created_at > 5 ORDER BY created_at DESC LIMIT 1",
       schedules: "SELECT seq FROM schedules WHERE next_run_at <= 5 ORDER BY next_run_at LIMIT 9",
     };
     for (const [name, statement] of Object.entries(plans)) {
@@ -106,6 +109,8 @@ describe("the schema", () => {
       const text = plan.map(({ detail }) => detail).join("; ");
       assert.match(text, /USING (COVERING )?INDEX/, name);
       assert.doesNotMatch(text, /TEMP B-TREE|^SCAN jobs$/, name);
+      if (name === "unfinished") assert.match(text, /jobs_dedupe_open \(tenant=\? AND dedupe_key=\?\)/);
+      if (name === "young") assert.match(text, /\(tenant=\? AND dedupe_key=\? AND created_at>\?\)/);
     }
   });
 });
