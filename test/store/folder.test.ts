@@ -17,8 +17,9 @@ import { secretBox } from "../../src/base/secret-box.ts";
 import { StoreFault } from "../../src/store/sqlite/fault.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
 import { temporaryFolder } from "../support/app.ts";
-import { newJob, TENANT } from "../support/factories.ts";
+import { newJob, response, TENANT } from "../support/factories.ts";
 import { openTestStore } from "../support/store.ts";
+import { claimAll, outcomeOf } from "./conformance-engine.ts";
 
 const ADDON = loadAddon("");
 const NOW = Date.parse("2026-01-05T00:00:00Z");
@@ -116,6 +117,32 @@ describe("beside a running service", () => {
     await alone.store.close();
     await (await openTestStore({ folder })).store.close();
   });
+});
+
+test("retention keeps what a dedupe_key has to find in a file of the first schema, which did not keep the window", async (t) => {
+  const folder = folderFor(t);
+  const first = await openTestStore({ folder });
+  const keyed = (at: number) => newJob(at, { dedupeKey: "k", dedupeWindow: "30d" });
+  const [none, found] = [newJob(NOW), keyed(NOW)];
+  await first.store.jobs.enqueue(TENANT, [none, found], NOW, null);
+  for (const claim of await claimAll(first.store, NOW))
+    await first.store.engine.settle(claim, outcomeOf(claim, response(200), NOW));
+  await first.store.close();
+  sql(
+    join(folder, "errand.db"),
+    `DROP INDEX jobs_dedupe_open; DROP INDEX jobs_dedupe_young; ALTER TABLE jobs DROP COLUMN dedupe_until;
+     CREATE INDEX jobs_dedupe ON jobs (tenant, dedupe_key, seq) WHERE dedupe_key IS NOT NULL;
+     DELETE FROM migrations WHERE name <> '0000_init'`,
+  );
+
+  const { store } = await openTestStore({ folder });
+  t.after(() => store.close());
+  const later = NOW + 30 * 86_400_000 - 1;
+  await store.maintenance.prune(later, later);
+  assert.equal(await store.jobs.get(TENANT, none.id), null);
+  const repeated = await store.jobs.enqueue(TENANT, [keyed(later)], later, null);
+  assert.ok("value" in repeated);
+  assert.equal(repeated.value[0]?.job.id, found.id);
 });
 
 describe("refused, and unchanged", () => {
