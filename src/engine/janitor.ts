@@ -5,7 +5,7 @@ import type { Logger } from "../base/log.ts";
 import { reject } from "../jobs/lifecycle.ts";
 import { rearm } from "../schedules/revise.ts";
 import type { Schedule } from "../schedules/schedule.ts";
-import type { Store } from "../store/store.ts";
+import type { Page, PageRequest, Store } from "../store/store.ts";
 import { Loop } from "./loop.ts";
 
 export interface JanitorParts {
@@ -71,15 +71,22 @@ export class Janitor {
    */
   async rearm(now: number): Promise<number> {
     const { schedules } = this.parts.store;
-    const found = [...(await schedules.unarmed(now))];
+    await this.rearmAll((page) => schedules.unarmed(now, page), now);
     const wasSetBack = now < this.rearmedAt;
     this.rearmedAt = now;
-    if (wasSetBack) found.push(...(await schedules.ahead(now)));
-    for (let i = 0; i < found.length; i += REARMED_AT_ONCE) {
-      await Promise.all(found.slice(i, i + REARMED_AT_ONCE).map((schedule) => this.rearmOne(schedule, now)));
-      await turn();
-    }
+    if (wasSetBack) await this.rearmAll((page) => schedules.ahead(now, page), now);
     return now + REARM_EVERY_MS;
+  }
+
+  /** A few at a time, and the loop turns in between: there may be very many, with large payloads. */
+  private async rearmAll(find: (page: PageRequest) => Promise<Page<Schedule>>, now: number): Promise<void> {
+    let cursor: string | null = null;
+    do {
+      const { items, nextCursor }: Page<Schedule> = await find({ limit: REARMED_AT_ONCE, cursor });
+      await Promise.all(items.map((schedule) => this.rearmOne(schedule, now)));
+      await turn();
+      cursor = nextCursor;
+    } while (cursor !== null);
   }
 
   private async rearmOne(schedule: Schedule, now: number): Promise<void> {

@@ -256,9 +256,9 @@ export interface ScheduleStore {
     durable: boolean,
   ): Promise<readonly boolean[]>;
   /** Schedules that are neither paused nor over, and have no next run. */
-  unarmed(now: number): Promise<readonly Schedule[]>;
+  unarmed(now: number, page: PageRequest): Promise<Page<Schedule>>;
   /** Schedules that a clock ahead of `now` may have changed or fired, so that they wait for a time far away. */
-  ahead(now: number): Promise<readonly Schedule[]>;
+  ahead(now: number, page: PageRequest): Promise<Page<Schedule>>;
 }
 
 // ── Queues, usage ───────────────────────────────────────────────────────────────────────────────────────────────────

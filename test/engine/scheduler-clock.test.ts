@@ -67,6 +67,24 @@ test("a rare schedule comes back too, though retention has removed what a clock 
   assert.equal((await bed.read(id)).nextRunAt, at("2026-06-01 00:00:00"));
 });
 
+test("however many schedules a wrong clock put off, all come back, and few are read at once", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at("2028-03-01 12:00:30")));
+  const made: string[] = [];
+  for (let i = 0; i < 250; i += 1) made.push((await bed.schedule({ cronExpr: "0 0 1 6 *" })).id);
+  bed.clock.jump(at(START));
+  const { schedules } = bed.store;
+  const ahead = schedules.ahead.bind(schedules);
+  const read: number[] = [];
+  t.mock.method(schedules, "ahead", async (...args: Parameters<typeof ahead>) => {
+    const page = await ahead(...args);
+    read.push(page.items.length);
+    return page;
+  });
+  await look(bed);
+  for (const id of made) assert.equal((await bed.read(id)).nextRunAt, at("2026-06-01 00:00:00"));
+  assert.deepEqual(read, [100, 100, 50]);
+});
+
 test("whatever the clock does, a due time makes one job at most and has one line", async (t) => {
   const bed = await schedulingBed(t, new VirtualClock(at(START)));
   const move = fc.oneof(

@@ -8,13 +8,14 @@ import { RawJson } from "../../src/base/json.ts";
 import { cancel } from "../../src/jobs/lifecycle.ts";
 import type { Firing } from "../../src/schedules/run.ts";
 import type { Schedule } from "../../src/schedules/schedule.ts";
-import type { Change, Store } from "../../src/store/store.ts";
+import type { Change, Page, Store } from "../../src/store/store.ts";
 import { aSchedule, newJob, newStep, response, TENANT } from "../support/factories.ts";
 import { addAccount } from "../support/store.ts";
 import { claimAll, outcomeOf } from "./conformance-engine.ts";
 import { enqueue, value } from "./conformance-jobs.ts";
 
 const NOW = Date.parse("2026-01-05T00:00:00Z");
+const DAY = 86_400_000;
 const LIVE = { accountId: TENANT.accountId, mode: "live" } as const;
 
 /** The schedule's due time makes one job. */
@@ -218,9 +219,24 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       assert.deepEqual(ids, made.map(({ id }) => id).toReversed());
       assert.equal(second.nextCursor, null);
       assert.deepEqual(
-        (await store.schedules.unarmed(NOW)).map(({ id }) => id),
+        (await store.schedules.unarmed(NOW, { limit: 9, cursor: null })).items.map(({ id }) => id),
         [made[2]!.id],
       );
+    });
+
+    test("those that a wrong clock may have put off come by pages, however many they are", async () => {
+      const store = await open();
+      const ids: string[] = [];
+      for (const nextRunAt of [NOW + 2 * DAY, NOW + 60_000, NOW + 3 * DAY, NOW + 4 * DAY, null]) {
+        const schedule = aSchedule(NOW, { nextRunAt });
+        await store.schedules.create(schedule, null);
+        ids.push(schedule.id);
+      }
+      const first = await store.schedules.ahead(NOW, { limit: 2, cursor: null });
+      const second = await store.schedules.ahead(NOW, { limit: 2, cursor: first.nextCursor });
+      const idsOf = ({ items }: Page<Schedule>) => items.map(({ id }) => id);
+      assert.deepEqual([idsOf(first), idsOf(second)], [[ids[0], ids[2]], [ids[3]]]);
+      assert.equal(second.nextCursor, null);
     });
   });
 }

@@ -1,8 +1,8 @@
 /** Schedules and their ledger in SQLite. How they fire is in firing.ts. */
-import { and, asc, desc, eq, gt, isNull, lt, or, sql as sqlText } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, lt, or, type SQL, sql as sqlText } from "drizzle-orm";
 import { Problem } from "../../base/errors.ts";
 import type { Occurrence, Schedule } from "../../schedules/schedule.ts";
-import type { ScheduleStore } from "../store.ts";
+import type { Page, PageRequest, ScheduleStore } from "../store.ts";
 import { type FiringParts, firingCommands } from "./firing.ts";
 import { readCursor } from "./read.ts";
 import type { Rows } from "./rows.ts";
@@ -85,6 +85,23 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
     orm.update(schedules).set(rows.columns(after)).where(eq(schedules.seq, row.seq)).run();
     tell(transaction, after, "updated", after.updatedAt);
     return { before, after };
+  }
+
+  /** A page of those that are not paused, of any tenant. */
+  function oldestFirst({ limit, cursor }: PageRequest, condition: SQL | undefined): Page<Schedule> {
+    const after = cursor === null ? undefined : gt(schedules.seq, readCursor(cursor));
+    const found = orm
+      .select()
+      .from(schedules)
+      .where(and(eq(schedules.paused, false), condition, after))
+      .orderBy(asc(schedules.seq))
+      .limit(limit + 1)
+      .all();
+    const items = found.slice(0, limit);
+    return {
+      items: items.map((row) => rows.read(row)),
+      nextCursor: found.length > limit ? String(items.at(-1)?.seq) : null,
+    };
   }
 
   return {
@@ -183,41 +200,20 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
       return { items, nextCursor: found.length > page.limit ? String(items.at(-1)?.scheduledFor) : null };
     },
 
-    async unarmed(now) {
-      return orm
-        .select()
-        .from(schedules)
-        .where(
-          and(
-            eq(schedules.paused, false),
-            isNull(schedules.nextRunAt),
-            or(isNull(schedules.endsAt), gt(schedules.endsAt, now)),
-          ),
-        )
-        .orderBy(asc(schedules.seq))
-        .all()
-        .map((row) => rows.read(row));
+    async unarmed(now, page) {
+      const isOpen = or(isNull(schedules.endsAt), gt(schedules.endsAt, now));
+      return oldestFirst(page, and(isNull(schedules.nextRunAt), isOpen));
     },
 
-    async ahead(now) {
-      return orm
-        .select()
-        .from(schedules)
-        .where(
-          and(
-            eq(schedules.paused, false),
-            or(
-              gt(schedules.updatedAt, now),
-              // Retention may have removed what else would show it. What is off by less comes back within that time.
-              gt(schedules.nextRunAt, now + SURELY_RIGHT_MS),
-              // One seek in each ledger.
-              sqlText`EXISTS (SELECT 1 FROM occurrences WHERE schedule = ${schedules.seq} AND scheduled_for > ${now})`,
-            ),
-          ),
-        )
-        .orderBy(asc(schedules.seq))
-        .all()
-        .map((row) => rows.read(row));
+    async ahead(now, page) {
+      const isAhead = or(
+        gt(schedules.updatedAt, now),
+        // Retention may have removed what else would show it. What is off by less comes back within that time.
+        gt(schedules.nextRunAt, now + SURELY_RIGHT_MS),
+        // One seek in each ledger.
+        sqlText`EXISTS (SELECT 1 FROM occurrences WHERE schedule = ${schedules.seq} AND scheduled_for > ${now})`,
+      );
+      return oldestFirst(page, isAhead);
     },
   };
 }
