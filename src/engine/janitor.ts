@@ -72,9 +72,8 @@ export class Janitor {
   async rearm(now: number): Promise<number> {
     const { schedules } = this.parts.store;
     await this.rearmAll((page) => schedules.unarmed(now, page), now);
-    const wasSetBack = now < this.rearmedAt;
+    if (now < this.rearmedAt) await this.rearmAll((page) => schedules.ahead(now, page), now);
     this.rearmedAt = now;
-    if (wasSetBack) await this.rearmAll((page) => schedules.ahead(now, page), now);
     return now + REARM_EVERY_MS;
   }
 
@@ -94,14 +93,15 @@ export class Janitor {
     const { id, tenant } = schedule;
     try {
       if (rearm(schedule, now) === schedule) return;
-      const rearmed = await store.schedules.update(tenant, id, (current) => rearm(current, now));
-      const times = { was: schedule.nextRunAt, is: rearmed?.nextRunAt ?? null };
-      log.warn(
-        { schedule: id, ...times },
-        "the next run of a schedule was missing or too late; it has one again",
-      );
     } catch (error) {
       log.error({ err: error, schedule: id }, "a schedule has no next run, and none can be reckoned");
+      return;
     }
+    const rearmed = await store.schedules.update(tenant, id, (current) => rearm(current, now));
+    const times = { was: schedule.nextRunAt, is: rearmed?.nextRunAt ?? null };
+    log.warn(
+      { schedule: id, ...times },
+      "the next run of a schedule was missing or too late; it has one again",
+    );
   }
 }

@@ -85,6 +85,19 @@ test("however many schedules a wrong clock put off, all come back, and few are r
   assert.deepEqual(read, [100, 100, 50]);
 });
 
+for (const failing of ["ahead", "update"] as const)
+  test(`a look back of which ${failing} failed is made again`, async (t) => {
+    const bed = await schedulingBed(t, new VirtualClock(at("2028-03-01 12:00:30")));
+    const { id } = await bed.schedule({ cronExpr: "0 0 1 6 *" });
+    bed.clock.jump(at(START));
+    const command = t.mock.method(bed.store.schedules, failing);
+    command.mock.mockImplementationOnce(() => Promise.reject(new Error("the disk is in trouble")));
+    await assert.rejects(look(bed), /in trouble/);
+    bed.clock.jump(bed.clock.now() + 1_000);
+    await look(bed);
+    assert.equal((await bed.read(id)).nextRunAt, at("2026-06-01 00:00:00"));
+  });
+
 test("whatever the clock does, a due time makes one job at most and has one line", async (t) => {
   const bed = await schedulingBed(t, new VirtualClock(at(START)));
   const move = fc.oneof(
