@@ -67,6 +67,20 @@ test("a rare schedule comes back too, though retention has removed what a clock 
   assert.equal((await bed.read(id)).nextRunAt, at("2026-06-01 00:00:00"));
 });
 
+test("what an old backup holds stays until the restored service is let go", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const { id } = await bed.schedule({ cronExpr: "0 0 1 6 *", onMissed: "skip" });
+  bed.clock.jump(at("2026-06-01 00:00:00"));
+  await look(bed);
+  await bed.store.maintenance.hold(true);
+  bed.clock.jump(at("2026-09-01 00:00:00"));
+  await bed.janitor.prune(bed.clock.now());
+  assert.equal((await bed.ledger(id)).length, 1);
+  await bed.store.maintenance.hold(false);
+  await bed.janitor.prune(bed.clock.now());
+  assert.deepEqual(await bed.ledger(id), []);
+});
+
 test("however many schedules a wrong clock put off, all come back, and few are read at once", async (t) => {
   const bed = await schedulingBed(t, new VirtualClock(at("2028-03-01 12:00:30")));
   const made: string[] = [];
