@@ -105,10 +105,10 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     async stop() {
       stopping = true;
       stopWarming();
-      const closed = listener.close();
       feed.close();
       await engine.stop(config.shutdownTimeoutMs);
-      await closed;
+      // Not before: who calls while attempts end is told 503 and when to come back, and /livez and /readyz tell the truth.
+      await listener.close();
       await sender.close();
       await store.close();
       metrics?.close();

@@ -2,7 +2,7 @@
 import type * as v from "valibot";
 import { formatTime, parseTime } from "../base/clock.ts";
 import { describeDuration } from "../base/duration.ts";
-import { ApiFault, type Client, ConnectFault } from "../client/client.ts";
+import { type Client, isPassing } from "../client/client.ts";
 import { FINAL } from "../jobs/lifecycle.ts";
 import type { job } from "../operations/job-output.ts";
 import { cellOf, relative } from "./cells.ts";
@@ -68,10 +68,8 @@ async function readThroughOutage(
     try {
       return (await client.call(operationNamed("jobs.get"), input)).body as JobDocument;
     } catch (error) {
-      const passes =
-        error instanceof ConnectFault || (error instanceof ApiFault && error.document.status >= 429);
       // The first read is to fail at once: a wrong address is no outage.
-      if (!passes || input.wait === undefined) throw error;
+      if (!isPassing(error) || input.wait === undefined) throw error;
       if (since === null) session.terminal.say(`errand: ${error.message}; trying again`);
       since ??= clock.monotonic();
       if (clock.monotonic() - since > OUTAGE_MS) throw error;

@@ -1,6 +1,6 @@
 /** `errand jobs watch`: what happens to jobs, as it happens. */
 import type { Command } from "commander";
-import { ConnectFault } from "../client/client.ts";
+import { isPassing } from "../client/client.ts";
 import type { ServerEvent } from "../client/server-events.ts";
 import { cellOf } from "./cells.ts";
 import { describeUse, formatOf } from "./operation-command.ts";
@@ -39,7 +39,7 @@ async function watch(session: Session, format: Format, queue: string | null): Pr
         if (event.type.startsWith("job.")) show(event, format, queue, terminal);
       }
     } catch (error) {
-      if (lastId === null || !(error instanceof ConnectFault)) throw error;
+      if (lastId === null || !isPassing(error)) throw error;
     }
     if (isConnected) terminal.say("errand: the connection has ended; trying again");
     isConnected = false;

@@ -27,6 +27,11 @@ export class ApiFault extends Error {
 /** No answer came, or none of Errand's. */
 export class ConnectFault extends Error {}
 
+/** Whether the fault may be over by itself: the service is away or is stopping, or there were too many calls. */
+export function isPassing(error: unknown): error is ApiFault | ConnectFault {
+  return error instanceof ConnectFault || (error instanceof ApiFault && error.document.status >= 429);
+}
+
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { startTestApp } from "../support/app.ts";
 import { startCli } from "../support/cli.ts";
+import { startTarget } from "../support/target.ts";
 
 test("watch shows jobs as they change, and takes the stream up again after a restart", async (t) => {
   let app = await startTestApp();
@@ -35,4 +36,29 @@ test("watch shows jobs as they change, and takes the stream up again after a res
   let event = await nextEvent();
   while (event["job_id"] !== id) event = await nextEvent();
   assert.equal(event["queue"], "mail");
+});
+
+test("watch tries again while a service that stops refuses it", async (t) => {
+  const stream = (id: string, jobId: string) => ({
+    headers: { "content-type": "text/event-stream" },
+    body: `id: ${id}\nevent: job.created\ndata: {"job_id":"${jobId}"}\n\n`,
+  });
+  const stopping = {
+    status: 503,
+    headers: { "content-type": "application/problem+json" },
+    body: JSON.stringify({ status: 503, code: "unavailable", detail: "Errand is shutting down." }),
+  };
+  const service = await startTarget((_, count) =>
+    count === 2 ? stopping : stream(String(count), count === 1 ? "before" : "after"),
+  );
+  const env = { ERRAND_URL: `http://127.0.0.1:${service.port}`, ERRAND_API_KEY: "errand_test_0" };
+  const child = startCli(["jobs", "watch", "-o", "id"], { env });
+  t.after(() => {
+    child.kill();
+    return service.close();
+  });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  assert.equal((await lines.next()).value, "before");
+  assert.equal((await lines.next()).value, "after");
+  assert.equal(service.received[2]?.headers["last-event-id"], "1");
 });

@@ -45,6 +45,23 @@ describe("SIGTERM", () => {
     assert.equal(target.received.length, 1);
   });
 
+  test("answers while it drains: 503 with Retry-After, alive but not ready", async (t) => {
+    const { open, service, id } = await busy(t);
+    const stopped = service.stop();
+    await service.printed(/"msg":"stopping/);
+
+    const refused = await service.call("POST", "/v1/jobs", { url: "http://127.0.0.1:9/" });
+    assert.deepEqual([refused.status, refused.body.code], [503, "unavailable"]);
+    assert.ok(Number(refused.headers.get("retry-after")) > 0);
+    assert.equal((await service.call("GET", `/v1/jobs/${id}`)).status, 503);
+    assert.equal((await service.call("GET", "/livez")).status, 200);
+    const ready = await service.call("GET", "/readyz");
+    assert.deepEqual([ready.status, ready.body], [503, { status: "not_ready", reason: "stopping" }]);
+
+    open();
+    assert.equal(await stopped, 0);
+  });
+
   test("puts back what takes longer than the shutdown timeout, and exits 0", async (t) => {
     const { folder, service, id } = await busy(t, {
       env: { ERRAND_SHUTDOWN_TIMEOUT: "1s" },
