@@ -14,7 +14,7 @@ type ProblemDocument = ReturnType<typeof problemDocument>;
 export function toolResult({ status, body }: Answer): CallToolResult {
   if (status >= 400) return refusal(status, body);
   // An operation without output: there is nothing to say but that it was done.
-  if (body === "") return { content: [{ type: "text", text: "Done." }] };
+  if (body === "") return { content: [{ type: "text", text: "Done." }], structuredContent: {} };
   return { content: [{ type: "text", text: body }], structuredContent: exact(body) };
 }
 

@@ -23,6 +23,9 @@ const IDEMPOTENCY_KEY_SCHEMA = {
     "A word of your own for this call, such as a UUID. A repeat with the same key and arguments makes nothing new and gets the first answer again, for 24 hours.",
 };
 
+/** Of what answers with no content by REST: that it was done is all there is to say. */
+const NOTHING = { properties: {}, additionalProperties: false };
+
 /** By name, in the order of the operations. */
 export function toolsOf(operations: readonly Operation[]): ReadonlyMap<string, Tool> {
   const tools = operations.flatMap((operation) => {
@@ -49,7 +52,7 @@ function toolOf(operation: Operation, name: string, description: string, default
       title: titleOf(name),
       description,
       inputSchema: inputSchemaOf(operation, defaults),
-      ...(output === null ? {} : { outputSchema: { ...jsonSchemaOf(output), type: "object" } }),
+      outputSchema: { ...(output === null ? NOTHING : jsonSchemaOf(output)), type: "object" },
       annotations: {
         title: titleOf(name),
         readOnlyHint: effect === "read",

@@ -55,7 +55,7 @@ for (const door of DOORS) {
       for (const { inputSchema, outputSchema, description, title, annotations, name } of tools.values()) {
         assert.equal(inputSchema.type, "object");
         assert.equal(inputSchema["additionalProperties"], false);
-        assert.equal(outputSchema?.type, name === "delete_schedule" ? undefined : "object");
+        assert.equal(outputSchema?.type, "object", name);
         assert.ok(title && description && annotations, name);
       }
     });
@@ -110,7 +110,8 @@ for (const door of DOORS) {
       assert.equal(dataOf(await call("pause_schedule", { id }))["paused"], true);
       assert.equal(dataOf(await call("resume_schedule", { id }))["paused"], false);
       assert.equal(dataOf(await call("trigger_schedule", { id }))["schedule_id"], id);
-      assert.equal(textOf(await call("delete_schedule", { id })), "Done.");
+      const deleted = await call("delete_schedule", { id });
+      assert.deepEqual([textOf(deleted), dataOf(deleted)], ["Done.", {}]);
       assert.equal(codeOf(await call("get_schedule", { id })), "not_found");
       const preview = dataOf(await call("preview_schedule", { cron_expr: "*/5 * * * *", count: 3 }));
       assert.equal(Object.values(preview).find(Array.isArray)?.length, 3);
