@@ -7,7 +7,7 @@ import { deferSender } from "./delivery/deferred.ts";
 import { egressRules, refusalOfUrl } from "./delivery/egress.ts";
 import { Engine } from "./engine/engine.ts";
 import { Feed } from "./engine/events.ts";
-import { secretKey, seed } from "./first-boot.ts";
+import { makeDataFolder, secretKey, seed } from "./first-boot.ts";
 import { Metrics } from "./http/metrics.ts";
 import { rateLimiter } from "./http/rate-limit.ts";
 import { createApp, listen, STOPPING } from "./http/server.ts";
@@ -31,6 +31,7 @@ const WARM_AFTER_MS = 500;
 
 export async function startApp(config: Config, clock: Clock = systemClock): Promise<RunningApp> {
   const log = createLogger(config.logLevel, config.logFormat ?? (process.stdout.isTTY ? "pretty" : "json"));
+  makeDataFolder(config.dataDir);
   const box = secretBox(secretKey(config.dataDir, config.secretKey));
   const metrics = config.metrics === "off" ? null : new Metrics(VERSION);
   const store = openStore({

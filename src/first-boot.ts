@@ -1,6 +1,16 @@
 /** What the first start makes: the key that seals secrets, a test account, and a test key. */
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { hashApiKey, hintOfKey, newApiKey } from "./accounts/api-key.ts";
 import { SCOPES } from "./accounts/scopes.ts";
@@ -13,6 +23,20 @@ import { syncFolder } from "./store/sqlite/durability.ts";
 import type { Store } from "./store/store.ts";
 
 export const SECRET_KEY_FILE = "secret-key";
+
+/** Makes the folder where there is none. One that cannot be used is told by the name of its setting. */
+export function makeDataFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    throw new Error(
+      `the data folder ${folder} cannot be used (${code}): set ERRAND_DATA_DIR (--data-dir) to a folder that this user may write`,
+      { cause: error },
+    );
+  }
+}
 
 /** The key that seals secrets: the configured one, else the one in the data folder, made at the first start. */
 export function secretKey(folder: string, configured: string | null): string {
@@ -97,7 +121,6 @@ function readIfThere(file: string): string | null {
 
 /** Written whole or not at all, readable by its owner only. */
 function writePrivately(folder: string, name: string, text: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, name);
   const fd = openSync(`${file}.new`, "w", 0o600);
   try {

@@ -109,14 +109,22 @@ describe("places that cannot be used: one line, exit code 1", () => {
     const file = join(folderFor(t), "file");
     writeFileSync(file, "mine");
     const line = await refused({ env: { ERRAND_DATA_DIR: file, ERRAND_PORT: "0" } }, [], 1);
-    assert.ok(line.includes(file), line);
+    assert.ok(
+      line.includes(`the data folder ${file} cannot be used`) && line.includes("ERRAND_DATA_DIR"),
+      line,
+    );
   });
 
-  test("a data folder below a file", async (t) => {
-    const file = join(folderFor(t), "file");
-    writeFileSync(file, "mine");
-    await refused({ env: { ERRAND_DATA_DIR: join(file, "data"), ERRAND_PORT: "0" } }, [], 1);
-  });
+  for (const [where, more] of Object.entries({
+    "a data folder below a file": {},
+    "a data folder below a file, with a secret key from elsewhere": { ERRAND_SECRET_KEY: "k".repeat(32) },
+  }))
+    test(where, async (t) => {
+      const file = join(folderFor(t), "file");
+      writeFileSync(file, "mine");
+      const env = { ERRAND_DATA_DIR: join(file, "data"), ERRAND_PORT: "0", ...more };
+      assert.match(await refused({ env }, [], 1), /the data folder .* cannot be used .*ERRAND_DATA_DIR/);
+    });
 
   // The administrator may write everywhere.
   const skip = process.getuid?.() === 0 ? "run as root" : false;
