@@ -96,6 +96,9 @@ async function valueOf(
   const [first = ""] = given;
   const kind = kindOfField(field);
   if (isNullable(field) && given.length === 1 && first === "null") return null;
+  // No header begins so (RFC 9110 §5.1): it is the field as the API has it, and {} the only way to say none.
+  if (kind === "record" && given.length === 1 && /^(?:[{@]|-$)/.test(first))
+    return jsonArgument(flag, first, terminal);
   if (kind === "record") return headersOf(given);
   const isJson = kind === "json" || (kind === "array" && kindOfItems(field) === "json");
   if (given.length > 1 && (isJson || kind !== "array"))

@@ -74,6 +74,22 @@ describe("errand jobs", () => {
     assert.deepEqual(JSON.parse(out).tags, ["a,b", "c"]);
   });
 
+  test("headers are also an object as the API has it, as it is, from a file, and from stdin; {} is none", async () => {
+    const create = ["jobs", "create", "--url", "http://127.0.0.1:9/", "--delay", "1h", "-o", "json"];
+    const file = join(folder, "headers.json");
+    writeFileSync(file, `{"x-one": "a:b"}`);
+    for (const [given, stdin] of [[`{"x-one":"a:b"}`], [`@${file}`], ["-", `{"x-one":"a:b"}`]] as const) {
+      const { code, out, err } = await errand([...create, "--headers", given], { stdin: stdin ?? "" });
+      assert.equal(code, 0, err);
+      assert.deepEqual(JSON.parse(out).headers, { "x-one": "a:b" });
+    }
+    const schedule = ["--cron-expr", "@daily", "--url", "http://127.0.0.1:9/", "--header", "x-one: 1"];
+    const made = await errand(["schedules", "create", ...schedule, "-o", "id"]);
+    const cleared = await errand(["schedules", "update", made.out.trim(), "--headers", "{}", "-o", "json"]);
+    assert.deepEqual(JSON.parse(cleared.out).headers, {});
+    assert.equal((await errand([...create, "--headers", "{nope"])).code, 2);
+  });
+
   test("a payload comes from a file and from stdin, byte for byte", async (t) => {
     const target = await startTarget();
     t.after(() => target.close());
