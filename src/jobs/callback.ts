@@ -9,9 +9,16 @@ const CALLBACK_ATTEMPTS = 5;
 /** A queue of their own, under a name that no user can give, so that the limits of the job's queue do not hold them. */
 export const CALLBACK_QUEUE = "(callbacks)";
 
-/** `job` as it ended. The body is fixed now, so that each attempt carries the same bytes under the same `webhook-id`. */
+/**
+ * `job` as it ended, without a callback: the one that it may have is of an earlier end, before a retry. The body is fixed
+ * now, so that each attempt carries the same bytes under the same `webhook-id`.
+ */
 export function callbackJob(job: JobDetail, url: string, id: string, now: number): NewJob {
-  const body = { type: `job.${job.status}`, timestamp: formatTime(now), data: viewJob(job, []) };
+  const body = {
+    type: `job.${job.status}`,
+    timestamp: formatTime(now),
+    data: viewJob({ ...job, callback: null }, []),
+  };
   return {
     id,
     queue: CALLBACK_QUEUE,

@@ -75,6 +75,7 @@ describe("a callback", () => {
     await app.call("POST", `/v1/jobs/${id}/retry`);
     const second = await listener.request(2);
     assert.equal(JSON.parse(second.body).data.attempts, 2);
+    assert.equal(JSON.parse(second.body).data.callback, null, "not what became of the first one");
     assert.notEqual(second.headers["webhook-id"], first.headers["webhook-id"]);
   });
 
