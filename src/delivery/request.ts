@@ -45,22 +45,16 @@ export function buildRequest(delivery: Delivery, timestampS: number, version: st
     const lower = name.toLowerCase();
     if (NOT_THE_JOBS.test(lower)) continue;
     own.add(lower);
-    headers.push(name, utf8(value));
+    // One byte a character goes out, as it was checked and as answers are read (RFC 9110 §5.5).
+    headers.push(name, value);
   }
   if (!own.has("user-agent")) headers.push("user-agent", `Errand/${version}`);
   if (body !== null)
     for (const [name, value] of Object.entries(delivery.bodyHeaders))
-      if (!own.has(name)) headers.push(name, utf8(value));
+      if (!own.has(name)) headers.push(name, value);
   headers.push("errand-job-id", delivery.jobId, "errand-attempt", String(delivery.attempt));
   if (delivery.scheduleId !== null) headers.push("errand-schedule-id", delivery.scheduleId);
   headers.push("webhook-id", messageId, "webhook-timestamp", String(timestampS));
   headers.push("webhook-signature", signWebhook(delivery.secrets, messageId, timestampS, body));
   return { method: task.method, url: new URL(task.url), headers, body };
-}
-
-const ASCII = /^[\t\x20-\x7e]*$/;
-
-/** Header values go out one byte a character (RFC 9110 §5.5); what is not ASCII is sent as UTF-8. */
-function utf8(value: string): string {
-  return ASCII.test(value) ? value : Buffer.from(value, "utf8").toString("latin1");
 }

@@ -15,10 +15,10 @@ describe("the main job", () => {
   test("a job is delivered as it was given, and the answer is read back", async () => {
     const target = await startTarget(() => ({
       status: 201,
-      headers: { "x-kind": "test" },
+      headers: { "x-kind": "test", "x-name": "Jürgen" },
       body: `{"id":12345678901234567890}`,
     }));
-    const body = `{"url":"${target.url}","payload":{"b":1.0,"a":9007199254740993,"t":"\\u00e9"},"headers":{"x-mine":"1","authorization":"Bearer s3cret"}}`;
+    const body = `{"url":"${target.url}","payload":{"b":1.0,"a":9007199254740993,"t":"\\u00e9"},"headers":{"x-mine":"1","x-name":"Jürgen","authorization":"Bearer s3cret"}}`;
     const created = await app.call("POST", "/v1/jobs", body);
     assert.equal(created.status, 201);
     assert.equal(created.headers.get("location"), `/v1/jobs/${created.body.id}`);
@@ -28,6 +28,7 @@ describe("the main job", () => {
     assert.equal(received?.body, `{"b":1.0,"a":9007199254740993,"t":"\\u00e9"}`);
     assert.equal(received?.headers["content-type"], "application/json");
     assert.equal(received?.headers["x-mine"], "1");
+    assert.equal(received?.headers["x-name"], "Jürgen", "as it was given, in ISO-8859-1, not in UTF-8");
     assert.equal(received?.headers.authorization, "Bearer s3cret");
     assert.equal(received?.headers["errand-job-id"], job.id);
     assert.equal(received?.headers["errand-attempt"], "1");
@@ -36,6 +37,7 @@ describe("the main job", () => {
     assert.equal(job.status, "completed");
     assert.equal(job.response_code, 201);
     assert.equal(job.response_headers["x-kind"], "test");
+    assert.equal(job.response_headers["x-name"], "Jürgen");
     assert.equal(job.headers.authorization, "***");
     assert.equal(typeof job.duration_ms, "number");
     const raw = await app.call("GET", `/v1/jobs/${job.id}`);
