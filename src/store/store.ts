@@ -332,8 +332,8 @@ export interface MaintenanceStore {
   /** Rejects, by `rule`, jobs whose approval timed out; when the next one does, or null. */
   expireApprovals(now: number, rule: Rule): Promise<number | null>;
   /**
-   * Removes a small number of finished jobs and ledger lines from before `before`, and lanes in which nothing waits;
-   * whether there may be more. A job that its dedupe_key still has to find stays.
+   * Removes a small number of finished jobs and ledger lines from before `before`, and lanes in which nothing waits, and
+   * gives a little of the space back; whether there may be more. A job that its dedupe_key still has to find stays.
    */
   prune(before: number, now: number): Promise<boolean>;
   /** Figures for the metrics: counted, never scanned. */

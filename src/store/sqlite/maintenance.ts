@@ -20,6 +20,8 @@ interface Parts {
   readonly transition: WriteTransition;
   readonly callback: WriteCallback;
   readonly file: string;
+  /** Copies the log into the file, which is not cut before that. */
+  readonly checkpoint: () => Promise<void>;
 }
 
 /** Rows that one housekeeping transaction touches: a few milliseconds. */
@@ -28,7 +30,7 @@ const STEP_ROWS = 200;
 const STEP_PAGES = 256;
 
 export function maintenanceCommands(parts: Parts): MaintenanceStore {
-  const { db, writer, directory, rows, reader, transition, callback, file } = parts;
+  const { db, writer, directory, rows, reader, transition, callback, file, checkpoint } = parts;
   const sql = {
     expired: db.prepare<[number, number], JobRow>(
       "SELECT * FROM jobs WHERE status = 'awaiting_approval' AND due_at <= ? ORDER BY due_at LIMIT ?",
@@ -61,7 +63,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
        FROM lanes WHERE id > ? ORDER BY id LIMIT ?`,
     ),
     removeLane: db.prepare("DELETE FROM lanes WHERE id = ?"),
-    freePages: db.prepare<[], { freelist_count: number }>("PRAGMA freelist_count"),
+    freePages: db.prepare<[], number>("PRAGMA freelist_count").pluck(),
     counts: db.prepare<[], { name: string; status: JobStatus; count: number }>(
       `SELECT name, status, sum(count) AS count FROM queue_counts JOIN queues ON queues.id = queue_counts.queue
        GROUP BY name, status`,
@@ -132,6 +134,16 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
     }, false);
   }
 
+  /** Gives a few of the pages that nothing is in back to the filesystem. True when there are more. */
+  async function giveBack(): Promise<boolean> {
+    const free = sql.freePages.get() ?? 0;
+    if (free === 0) return false;
+    await writer.exclusively(async () => void db.pragma(`incremental_vacuum(${STEP_PAGES})`));
+    const left = sql.freePages.get() ?? 0;
+    if (left === 0) await checkpoint();
+    return left > 0 && left < free;
+  }
+
   return {
     async expireApprovals(now, rule) {
       for (;;) {
@@ -163,10 +175,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       more = answers >= STEP_ROWS || more;
       more = (await pruneLedgers(before)) || more;
       more = (await pruneLanes()) || more;
-      if ((sql.freePages.get()?.freelist_count ?? 0) > 0) {
-        await writer.exclusively(async () => void db.pragma(`incremental_vacuum(${STEP_PAGES})`));
-      }
-      return more;
+      return (await giveBack()) || more;
     },
 
     async figures() {

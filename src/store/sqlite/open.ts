@@ -101,6 +101,7 @@ export function openStore({
       box,
       clock,
       file,
+      checkpoint: async () => checkpointer?.run(),
     };
 
     return {
