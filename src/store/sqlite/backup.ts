@@ -50,6 +50,7 @@ export function restore(folder: string, source: string): void {
       copyDatabase(db, fresh);
     });
     withConnection(fresh, {}, (db) => setHeld(db, true));
+    if (existsSync(file)) foldLog(file);
     replace(file, fresh, join(folder, REPLACED_FILE));
   } finally {
     unlock();
@@ -112,6 +113,18 @@ function setHeld(db: Connection, held: boolean): boolean {
   if (before !== held)
     db.prepare("INSERT OR REPLACE INTO facts (name, value) VALUES ('held', ?)").run(held ? "1" : "0");
   return before;
+}
+
+/**
+ * Copies a log that a crash left into its file, so that the file alone is all of the data: a restore that is killed before
+ * the last rename leaves it as it was. What is damaged keeps its log as it is.
+ */
+function foldLog(file: string): void {
+  try {
+    withConnection(file, {}, (db) => db.pragma("wal_checkpoint(TRUNCATE)"));
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
 }
 
 /** A log goes with the file it belongs to: beside another one, SQLite would take it for that one's. */
