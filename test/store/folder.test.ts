@@ -15,6 +15,7 @@ import { describe, type TestContext, test } from "node:test";
 import Database from "better-sqlite3";
 import { secretBox } from "../../src/base/secret-box.ts";
 import { StoreFault } from "../../src/store/sqlite/fault.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
 import { temporaryFolder } from "../support/app.ts";
 import { newJob, response, TENANT } from "../support/factories.ts";
@@ -184,6 +185,25 @@ describe("refused, and unchanged", () => {
     );
     await (await openTestStore({ folder })).store.close();
   });
+});
+
+test("a migration begins with a copy of the file as it is then, also where an earlier try left one", async (t) => {
+  const folder = await usedFolder(t);
+  const db = new Database(join(folder, "errand.db"), { nativeBinding: ADDON });
+  t.after(() => db.close());
+  const copy = join(folder, "before-9000_later.db");
+  writeFileSync(copy, "what the file was a month ago");
+  migrate(
+    db,
+    [{ name: "9000_later", sql: "DELETE FROM payloads" }],
+    (name) => join(folder, `${name}.db`),
+    NOW,
+  );
+  assert.equal(statSync(copy).mode & 0o777, 0o600);
+  const copied = new Database(copy, { readonly: true, nativeBinding: ADDON });
+  t.after(() => copied.close());
+  const payloadsIn = (one: Database.Database) => one.prepare("SELECT count(*) FROM payloads").pluck().get();
+  assert.deepEqual([payloadsIn(copied), payloadsIn(db)], [1, 0]);
 });
 
 test("files are their owner's only, and so is a folder that is made", async (t) => {

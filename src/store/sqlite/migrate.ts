@@ -1,6 +1,5 @@
 /** Brings a database file to the schema of this version: forward only, one transaction, after a copy of the file. */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { Connection } from "./connection.ts";
 import { copyDatabase } from "./copy.ts";
@@ -66,7 +65,8 @@ function missingIn(db: Connection, file: string): readonly Migration[] {
 }
 
 /**
- * Runs what is missing. `copyTo` names the copy that is made of a file with data in it. Foreign keys are off outside the
+ * Runs what is missing. `copyTo` names the copy, to be put back by hand, that is made of a file with data in it; one of
+ * an earlier try, after which the older version may have gone on, is replaced. Foreign keys are off outside the
  * transaction, since SQLite ignores that switch inside one and a rebuilt table would take its children with it.
  */
 export function migrate(
@@ -77,7 +77,7 @@ export function migrate(
 ): void {
   const [first] = missing;
   if (first === undefined) return;
-  if (first !== MIGRATIONS[0]) copyOnce(db, copyTo(`before-${first.name}`));
+  if (first !== MIGRATIONS[0]) copyDatabase(db, copyTo(`before-${first.name}`));
 
   db.pragma("foreign_keys = OFF");
   try {
@@ -103,11 +103,6 @@ export function migrate(
   } finally {
     db.pragma("foreign_keys = ON");
   }
-}
-
-/** A copy that can be put back by hand. One that is there already is from a start that did not get further. */
-function copyOnce(db: Connection, file: string): void {
-  if (!existsSync(file)) copyDatabase(db, file);
 }
 
 function sha256(text: string): string {
