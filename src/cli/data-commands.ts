@@ -14,7 +14,7 @@ export interface DataTools {
   /** False when nothing was held. */
   resume(folder: string): boolean;
   doctor(folder: string): {
-    readonly verdict: "sound" | "damaged" | "locked";
+    readonly verdict: "sound" | "damaged" | "locked" | "unreadable";
     readonly findings: readonly { check: string; result: string; detail: string }[];
     readonly exitCode: number;
   };

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
 import { copyDatabase } from "./copy.ts";
 import { syncFolder } from "./durability.ts";
-import { isDamage, StoreFault } from "./fault.ts";
+import { isDamage, isDiskFault, StoreFault } from "./fault.ts";
 import { lockFolder } from "./lock.ts";
 import { missingMigrations } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
@@ -76,6 +76,12 @@ function withConnection<T>(file: string, options: { readonly?: true }, work: (db
   try {
     db.pragma("synchronous = FULL");
     return work(db);
+  } catch (error) {
+    if (!isDiskFault(error)) throw error;
+    throw new StoreFault(
+      "refused",
+      `the disk of ${file} is full or fails (${error.message}): free some space`,
+    );
   } finally {
     db.close();
   }

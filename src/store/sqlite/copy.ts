@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Connection } from "./connection.ts";
 import { syncFolder } from "./durability.ts";
+import { isDiskFault, StoreFault } from "./fault.ts";
 
 /**
  * Copies everything that was committed before the call, by whichever process. Readers and writers go on meanwhile, but
@@ -23,7 +24,11 @@ export function copyDatabase(db: Connection, file: string): void {
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });
-    throw error;
+    if (!isDiskFault(error)) throw error;
+    throw new StoreFault(
+      "refused",
+      `the copy ${file} could not be written (${error.message}): free some space`,
+    );
   }
   syncFolder(dirname(file));
 }

@@ -5,8 +5,8 @@ import Database from "better-sqlite3";
 import { describeDuration } from "../../base/duration.ts";
 import { databaseOf, faultsOf } from "./backup.ts";
 import type { Connection } from "./connection.ts";
-import { isDamage, StoreFault } from "./fault.ts";
-import { lockFolder } from "./lock.ts";
+import { isDamage, isDiskFault, StoreFault } from "./fault.ts";
+import { lockToLook } from "./lock.ts";
 import { missingMigrations } from "./migrate.ts";
 import { loadAddon } from "./native.ts";
 import { LOCK_FILE } from "./open.ts";
@@ -19,12 +19,18 @@ interface Finding {
 }
 
 export interface Diagnosis {
-  readonly verdict: "sound" | "damaged" | "locked";
+  /** Unreadable: the disk does not let SQLite look. */
+  readonly verdict: "sound" | "damaged" | "locked" | "unreadable";
   readonly findings: readonly Finding[];
 }
 
-/** What `errand doctor` exits with; 1 also where there is no data to look at, which a watchdog should not take for sound. */
-export const EXIT_OF: Readonly<Record<Diagnosis["verdict"], number>> = { sound: 0, damaged: 1, locked: 2 };
+/** What `errand doctor` exits with; 1 also where no data can be looked at, which a watchdog should not take for sound. */
+export const EXIT_OF: Readonly<Record<Diagnosis["verdict"], number>> = {
+  sound: 0,
+  damaged: 1,
+  locked: 2,
+  unreadable: 1,
+};
 
 const LOW_DISK_BYTES = 256 * 1024 * 1024;
 /** Times of the future up to here are the tolerance of clocks. */
@@ -38,11 +44,16 @@ export function doctor(folder: string, now: number): Diagnosis {
   let unlock = () => {};
   try {
     // Without a lock file no service has ever run here; a look makes none.
-    if (existsSync(lock)) unlock = lockFolder(lock, addon);
+    if (existsSync(lock)) unlock = lockToLook(lock, addon);
     const findings = [...examine(file, addon, now), space(folder, file)];
     const isDamaged = findings.some(({ result }) => result === "damaged");
     return { verdict: isDamaged ? "damaged" : "sound", findings };
   } catch (error) {
+    if (isDiskFault(error)) {
+      const detail = `the disk does not let the file be read (${error.message}); SQLite has to write a little beside it`;
+      const findings: Finding[] = [{ check: "file", result: "warning", detail }, space(folder, file)];
+      return { verdict: "unreadable", findings };
+    }
     if (!(error instanceof StoreFault)) throw error;
     const isLocked = error.kind === "locked";
     const finding: Finding = isLocked

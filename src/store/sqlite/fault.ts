@@ -3,6 +3,9 @@
 /** locked: another process works on it. damaged: the file is not whole. refused: sound, but not for this program or key. */
 export type FaultKind = "locked" | "damaged" | "refused";
 
+/** Errors of SQLite that say that the disk, not the command, is at fault (https://sqlite.org/rescode.html). */
+export const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
+
 export class StoreFault extends Error {
   readonly kind: FaultKind;
 
@@ -16,4 +19,9 @@ export class StoreFault extends Error {
 /** SQLite's word that a file is not whole, or not a database at all (https://sqlite.org/rescode.html). */
 export function isDamage(error: unknown): error is Error {
   return error instanceof Error && "code" in error && /^SQLITE_(CORRUPT|NOTADB)/.test(String(error.code));
+}
+
+/** SQLite could not use the disk, whatever stands on it: full, failing, or not to be written to. */
+export function isDiskFault(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && DISK_FAULTS.test(String(error.code));
 }

@@ -8,11 +8,24 @@ import { StoreFault } from "./fault.ts";
 /** Takes the lock or throws a {@link StoreFault} at once. The answer lets it go. */
 export function lockFolder(file: string, addon: string): () => void {
   closeSync(openSync(file, "a", 0o600));
-  const db: Connection = new Database(file, { nativeBinding: addon, timeout: 0 });
-  try {
+  return hold(file, { nativeBinding: addon }, (db) => {
     db.pragma("journal_mode = MEMORY");
     // An exclusive transaction is a POSIX lock on the file; it is never committed and nothing is ever written.
     db.exec("BEGIN EXCLUSIVE");
+  });
+}
+
+/** The same for one who only looks, on a disk that takes no writes, too. Several may look at once; none starts meanwhile. */
+export function lockToLook(file: string, addon: string): () => void {
+  return hold(file, { nativeBinding: addon, readonly: true }, (db) => {
+    db.exec("BEGIN; SELECT name FROM sqlite_schema");
+  });
+}
+
+function hold(file: string, options: Database.Options, take: (db: Connection) => void): () => void {
+  const db: Connection = new Database(file, { ...options, timeout: 0 });
+  try {
+    take(db);
   } catch (error) {
     db.close();
     if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) {

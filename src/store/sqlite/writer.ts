@@ -5,6 +5,7 @@ import type { JobStatus } from "../../jobs/job.ts";
 import type { Change } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Durability } from "./durability.ts";
+import { DISK_FAULTS } from "./fault.ts";
 
 /** What a command may do besides its own statements. All of it becomes true with the commit or not at all. */
 export interface Transaction {
@@ -23,8 +24,6 @@ interface Entry {
   readonly reject: (error: unknown) => void;
 }
 
-/** Errors of SQLite that say that the disk, not the command, is at fault (https://sqlite.org/rescode.html). */
-const DISK_FAULTS = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
 /** The file itself is wrong: writing on would make it worse, and no later try can mend it. */
 const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
 /** Another process holds the writer's lock for longer than a statement waits: nothing is wrong with the disk. */
