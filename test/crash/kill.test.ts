@@ -60,15 +60,19 @@ describe("kill -9", () => {
   test("by the target, between its 200 and the stored outcome: sent again, never lost", async (t) => {
     const folder = temporaryFolder();
     let first: TestProcess | null = null;
-    const target = await startTarget(async (_, count) => {
-      if (count === 1) await first?.kill();
-      return { body: `{"count":${count}}` };
+    const target = await startTarget((_, count) => {
+      const body = `{"count":${count}}`;
+      if (count > 1 || first === null) return { body };
+      // It stands still while the whole answer comes in, so that it cannot have stored it.
+      const service = first;
+      process.kill(service.pid, "SIGSTOP");
+      return { body, sent: () => void service.kill() };
     });
     t.after(() => target.close());
     first = await start(t, folder);
     // With a delay, since a job may be sent before its create was answered.
     const job = await create(first, { url: target.url, delay: "1s" });
-    await target.request(1);
+    await first.gone;
     const second = await start(t, folder);
     const done = await ended(second, job.id);
     assert.deepEqual([done.status, done.response_body, done.attempts], ["completed", { count: 2 }, 2]);

@@ -11,12 +11,13 @@ export interface Received {
   readonly bytes: Buffer;
 }
 
-/** What to answer to one request. `wait`: the answer is held until it resolves. */
+/** What to answer to one request. `wait`: the answer is held until it resolves. `sent` is called once it is on its way. */
 export interface Scripted {
   readonly status?: number;
   readonly headers?: Record<string, string>;
   readonly body?: string | Buffer;
   readonly wait?: Promise<unknown>;
+  readonly sent?: () => void;
 }
 
 type Script = (received: Received, count: number) => Scripted | Promise<Scripted>;
@@ -52,7 +53,7 @@ export async function startTarget(script: Script = () => ({ body: `{"ok":true}` 
     await scripted.wait;
     active -= 1;
     outgoing.writeHead(scripted.status ?? 200, { "content-type": "application/json", ...scripted.headers });
-    outgoing.end(scripted.body ?? "");
+    outgoing.end(scripted.body ?? "", scripted.sent);
   };
 
   const server = createServer(
