@@ -1,5 +1,6 @@
 /** The write-ahead log stays small while 100,000 updates come in and a reader of the events takes nothing. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -41,18 +42,20 @@ async function largestLog(service: TestProcess, rounds: number): Promise<{ bytes
   return { bytes, updates };
 }
 
-/** Opens the stream of events and never reads from it. */
-function stalledReader({ port, key }: TestProcess) {
+/** Opens the stream of events and reads nothing of it but that it has begun. */
+async function stalledReader({ port, key }: TestProcess) {
   const socket = connect(port, "127.0.0.1");
-  socket.pause();
   socket.on("error", () => {});
   socket.write(`GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  const [head] = (await once(socket, "data")) as [Buffer];
+  socket.pause();
+  assert.match(head.toString(), /^HTTP\/1\.1 200 /);
   return socket;
 }
 
 test("the log stays under 64 MB beside a stalled reader of events", async (t) => {
   const service = await startProcess();
-  const reader = stalledReader(service);
+  const reader = await stalledReader(service);
   t.after(async () => {
     reader.destroy();
     await service.cleanUp();
