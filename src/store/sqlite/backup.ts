@@ -40,11 +40,11 @@ export function restore(folder: string, source: string): void {
   const addon = loadAddon(join(folder, "native"));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const unlock = lockFolder(join(folder, LOCK_FILE), addon);
+  const file = join(folder, DATABASE_FILE);
+  const fresh = `${file}.restoring`;
   try {
     if (missingMigrations(source, addon, ANOTHER).length === MIGRATIONS.length)
       throw new StoreFault("refused", `${source} is empty; ${ANOTHER}`);
-    const file = join(folder, DATABASE_FILE);
-    const fresh = `${file}.restoring`;
     withConnection(source, { readonly: true }, (db) => {
       refuseUnlessWhole(db, source);
       copyDatabase(db, fresh);
@@ -53,6 +53,7 @@ export function restore(folder: string, source: string): void {
     if (existsSync(file)) foldLog(file);
     replace(file, fresh, join(folder, REPLACED_FILE));
   } finally {
+    rmSync(fresh, { force: true });
     unlock();
   }
 }
