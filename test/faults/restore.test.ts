@@ -60,6 +60,16 @@ test("killed at any step, a restore leaves the data as it was or the backup, hel
   assert.ok(found.before > 0, "there were kills on the way");
 });
 
+test("control: data without its log is not taken for what it was", async (t) => {
+  const service = await startProcess();
+  t.after(() => service.cleanUp());
+  await create(service, JOBS_AFTER);
+  await service.kill();
+  assert.equal(stateOf(service.folder, "errand.db").jobs, JOBS_AFTER);
+  for (const suffix of ["-wal", "-shm"]) rmSync(join(service.folder, `errand.db${suffix}`));
+  assert.throws(() => stateOf(service.folder, "errand.db"), /no such table/);
+});
+
 async function create(service: TestProcess, count: number): Promise<void> {
   const jobs = Array.from({ length: count }, () => ({ url: "http://127.0.0.1:9/", delay: "1h" }));
   assert.equal((await service.call("POST", "/v1/jobs/batch", { jobs })).status, 201);
