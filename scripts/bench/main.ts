@@ -1,15 +1,17 @@
 /**
  * Benchmarks, as ratios against a baseline in the same run: `npm run bench`, or `npm run bench -- enqueue latency`.
- * Each figure is the median of three rounds in which the baseline and Errand take turns. Two run only when they are
+ * Each figure is the median of three rounds or more, in which the baseline, where there is one, and Errand take turns. Two run only when they are
  * named: `npm run bench -- soak 5` (minutes, 30 by default) and `npm run bench -- peer`.
  */
+import { existsSync, rmSync, statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { housekeeping, stored } from "./amounts.ts";
+import { calls } from "./calls.ts";
 import { delivered } from "./delivered.ts";
 import { load, median, percentile } from "./load.ts";
 import { paced, payload } from "./paced.ts";
 import { peer } from "./peer.ts";
-import { compare, inTurns, ROUNDS } from "./rounds.ts";
+import { compare, inTurns, medians } from "./rounds.ts";
 import { say } from "./say.ts";
 import { schedules } from "./schedules.ts";
 import { BUNDLE_COMMAND, KEY, type Server, startBaseline, startErrand, startTarget } from "./server.ts";
@@ -18,6 +20,8 @@ import { soak } from "./soak.ts";
 import { hanging, origins } from "./targets.ts";
 
 const later = JSON.stringify({ url: "http://127.0.0.1:9/", payload, delay: "1h" });
+
+const CALLS = 20_000;
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   enqueue,
@@ -55,20 +59,18 @@ function isNumber(word: string): boolean {
 
 /** Durable enqueues a second at 64 connections, against a bare route with the same validation. */
 async function enqueue(): Promise<void> {
-  const count = 20_000;
   const [bare, errand] = [await startBaseline("bare-route"), await startErrand()];
-  const run = async (server: Server) => {
-    const cpu = server.cpuSeconds();
-    const { perSecond } = await load({ url: `${server.url}/v1/jobs`, key: KEY, count, body: () => later });
-    return { perSecond, cpu: ((server.cpuSeconds() - cpu) / count) * 1_000 };
-  };
   const [theirs = [], ours = []] = await inTurns(
-    () => run(bare),
-    () => run(errand),
+    () => creates(bare),
+    () => creates(errand),
   );
   compare(["bare route", theirs], ["Errand, durable", ours], "at least 0.6, goal 0.7");
   await bare.stop();
   await errand.stop();
+}
+
+function creates(server: Server) {
+  return calls(server, { url: `${server.url}/v1/jobs`, count: CALLS, body: () => later });
 }
 
 /** 10,000 jobs, enqueued by 64 connections, delivered and stored, against the smallest program. */
@@ -91,16 +93,22 @@ async function latency(): Promise<void> {
     ["idle, one at a time", 20],
     ["100 jobs a second", 10],
   ] as const) {
-    const waits = await paced(errand, target, { count: 500, everyMs, rootOf: () => target.url });
-    say(`${what}: median`, `${percentile(waits, 0.5).toFixed(1)} ms`, "under 5 ms, goal 3 ms");
-    say(`${what}: p99`, `${percentile(waits, 0.99).toFixed(1)} ms`, "goal 15 ms");
+    const { half, p99, cpu } = await medians(async () => {
+      const before = errand.cpuSeconds();
+      const count = 500;
+      const waits = await paced(errand, target, { count, everyMs, rootOf: () => target.url });
+      const used = ((errand.cpuSeconds() - before) / count) * 1_000;
+      return { half: percentile(waits, 0.5), p99: percentile(waits, 0.99), cpu: used };
+    });
+    say(`${what}: median`, `${half.toFixed(1)} ms`, "under 5 ms, goal 3 ms");
+    say(`${what}: p99`, `${p99.toFixed(1)} ms`, "goal 15 ms");
+    say(`${what}: CPU`, `${cpu.toFixed(3)} s`, "per 1,000 jobs");
   }
   await Promise.all([errand.stop(), target.stop()]);
 }
 
 /** GET of a job by id at 64 connections, against the bare route. */
 async function read(): Promise<void> {
-  const count = 20_000;
   const [bare, errand] = [await startBaseline("bare-route"), await startErrand()];
   const created = await fetch(`${errand.url}/v1/jobs`, {
     method: "POST",
@@ -108,49 +116,43 @@ async function read(): Promise<void> {
     body: later,
   });
   const { id } = (await created.json()) as { id: string };
-  const rates = { bare: [] as number[], errand: [] as number[] };
-  for (let i = 0; i < ROUNDS; i++) {
-    rates.bare.push(
-      (await load({ url: `${bare.url}/v1/jobs`, key: KEY, count, body: () => later })).perSecond,
-    );
-    rates.errand.push(
-      (await load({ url: `${errand.url}/v1/jobs/${id}`, method: "GET", key: KEY, count })).perSecond,
-    );
-  }
-  say("bare route (POST)", `${median(rates.bare).toFixed(0)}/s`);
-  say("GET /v1/jobs/{id}", `${median(rates.errand).toFixed(0)}/s`);
-  say("ratio", (median(rates.errand) / median(rates.bare)).toFixed(2), "at least 0.5");
+  const [theirs = [], ours = []] = await inTurns(
+    () => creates(bare),
+    () => calls(errand, { url: `${errand.url}/v1/jobs/${id}`, method: "GET", count: CALLS }),
+  );
+  compare(["bare route (POST)", theirs], ["GET /v1/jobs/{id}", ours], "at least 0.5");
   await Promise.all([bare.stop(), errand.stop()]);
 }
 
 /** Memory when idle and after 100,000 jobs, and bytes on disk per finished job. */
 async function memory(): Promise<void> {
+  const target = await startTarget();
+  const { idle, after, bytes } = await medians(() => grown(target));
+  say("idle", `${idle.toFixed(0)} MB`, "under 100 MB, goal 90");
+  say("after 100,000 jobs", `${after.toFixed(0)} MB`, "goal under 200 MB");
+  say("on disk per finished job", `${bytes.toFixed(0)} bytes`, "under 1,600");
+  await target.stop();
+}
+
+async function grown(target: Server) {
   const count = 100_000;
-  const [target, errand] = [await startTarget(), await startErrand()];
+  await fetch(`${target.url}/reset`);
+  const errand = await startErrand();
   await pause(2_000);
-  say("idle", `${errand.memoryMb().toFixed(0)} MB`, "under 100 MB, goal 90");
-  await load({
-    url: `${errand.url}/v1/jobs`,
-    key: KEY,
-    count,
-    body: () => JSON.stringify({ url: `${target.url}/`, payload }),
-  });
+  const idle = errand.memoryMb();
+  const body = JSON.stringify({ url: `${target.url}/`, payload });
+  await load({ url: `${errand.url}/v1/jobs`, key: KEY, count, body: () => body });
   await fetch(`${target.url}/until/${count}`);
   await pause(3_000);
-  say("after 100,000 jobs", `${errand.memoryMb().toFixed(0)} MB`, "goal under 200 MB");
+  const after = errand.memoryMb();
   await errand.stop({ keep: true });
-  const { statSync } = await import("node:fs");
-  say(
-    "on disk per finished job",
-    `${(statSync(`${errand.folder}/errand.db`).size / count).toFixed(0)} bytes`,
-    "under 1,600",
-  );
-  await target.stop();
+  const bytes = statSync(`${errand.folder}/errand.db`).size / count;
+  rmSync(errand.folder, { recursive: true, force: true });
+  return { idle, after, bytes };
 }
 
 /** From the start of the process to the first answer, on an existing data folder; the executable when it was built. */
 async function start(): Promise<void> {
-  const { existsSync } = await import("node:fs");
   const executable = new URL("../../dist/errand", import.meta.url).pathname;
   const command = existsSync(executable) ? [executable] : BUNDLE_COMMAND;
   const first = await startErrand({ command });

@@ -20,6 +20,17 @@ export async function inTurns(...runs: readonly (() => Promise<Figure>)[]): Prom
   return figures;
 }
 
+/** The same number of rounds of what has no baseline: the median of each figure that they answer. */
+export async function medians<Name extends string>(
+  round: () => Promise<Readonly<Record<Name, number>>>,
+): Promise<Readonly<Record<Name, number>>> {
+  const rounds: Readonly<Record<Name, number>>[] = [];
+  for (let i = 0; i < ROUNDS; i++) rounds.push(await round());
+  const names = Object.keys(rounds[0] ?? {}) as Name[];
+  const figures = names.map((name) => [name, median(rounds.map((one) => one[name]))]);
+  return Object.fromEntries(figures) as Record<Name, number>;
+}
+
 /** Says both medians and Errand's ratios to the baseline. */
 export function compare(
   [baseline, theirs]: readonly [string, readonly Figure[]],

@@ -9,6 +9,8 @@ import type { AddressInfo } from "node:net";
 const ANSWER = JSON.stringify({ ok: true, text: "x".repeat(80) });
 const LARGE = JSON.stringify({ text: "x".repeat(200_000) });
 let count = 0;
+/** Requests to /hang so far. */
+let hanging = 0;
 let waiting: { atLeast: number; answer: () => void }[] = [];
 const arrivals = new Map<string, number>();
 
@@ -26,7 +28,8 @@ const server = createServer((incoming, outgoing) => {
     waiting.push({ atLeast: Number(url.slice("/until/".length)), answer: () => outgoing.end() });
     return tell();
   }
-  if (url.startsWith("/hang")) return;
+  if (url === "/hanging") return void outgoing.end(String(hanging));
+  if (url.startsWith("/hang")) return void (hanging += 1);
   count += 1;
   // Wall clock with a fraction, comparable between the processes of one machine.
   if (url.length > 1) arrivals.set(url.slice(1), performance.timeOrigin + performance.now());
