@@ -23,7 +23,7 @@ export function print(what: string, answer: unknown, format: Format, terminal: T
     case "json":
       return terminal.out(safe(stringify(answer, 2), terminal));
     case "ndjson":
-      for (const item of items ?? [answer]) terminal.out(safe(stringify(item), terminal));
+      for (const item of items ?? [answer]) terminal.out(safe(inOneLine(stringify(item)), terminal));
       return;
     case "id":
       for (const item of items ?? [answer]) terminal.out(idOf(item));
@@ -54,6 +54,11 @@ function idOf(item: unknown): string {
   const id = isObject(item) ? (item["id"] ?? item["name"]) : undefined;
   if (typeof id !== "string") throw new UsageFault("the answer has no ids: use -o json or -o ndjson here");
   return printable(id);
+}
+
+/** A raw value keeps the layout it came with; in JSON a line break can only stand between tokens, never in a string. */
+function inOneLine(json: string): string {
+  return json.replaceAll(/[\r\n]+/g, " ");
 }
 
 /** For programs a payload keeps its bytes; on a terminal, what would act on it is escaped, as JSON allows in any string. */

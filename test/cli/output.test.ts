@@ -97,6 +97,16 @@ describe("formats for programs", () => {
     assert.deepEqual(printed("x", { name: "mail" }, "id"), ["mail"]);
     assert.throws(() => printed("x", { count: 1 }, "id"), /has no ids/);
   });
+
+  test("in ndjson an item is one line, however the target or the payload laid out its JSON", () => {
+    const raw = new RawJson(`{\r\n  "n": 1.0,\n  "t": "a\\nb\u2028"\n}\r`);
+    const lines = printed("jobs.get", { id: "a", response_body: raw }, "ndjson");
+    assert.equal(lines.length, 1);
+    assert.ok(!lines.join("").includes("\r"));
+    const expected = { id: "a", response_body: { n: 1, t: "a\nb\u2028" } };
+    assert.deepEqual(JSON.parse(lines[0] ?? ""), expected);
+    assert.match(lines[0] ?? "", /"n": 1\.0/);
+  });
 });
 
 test("colours: on a terminal, unless NO_COLOR; elsewhere with FORCE_COLOR", () => {
