@@ -17,6 +17,8 @@ const LOOK_S = 2;
 /** A service that restarts is back within this; then the wait goes on. */
 const OUTAGE_MS = 60_000;
 const RETRY_MS = 1_000;
+/** Even `--timeout 0s` looks once. */
+const FIRST_ANSWER_MS = 5_000;
 
 /** The job as it ended. `timeoutMs` null: waits for as long as it takes. */
 export async function followToEnd(
@@ -28,17 +30,21 @@ export async function followToEnd(
   const { clock } = session.terminal;
   const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
   let told = "";
+  let status = "not known to have ended";
   let wait: string | undefined;
   for (;;) {
-    const current = await readThroughOutage(session, client, { id, ...(wait === undefined ? {} : { wait }) });
+    const input = { id, ...(wait === undefined ? {} : { wait }) };
+    const limit = wait === undefined ? Math.max(deadline, clock.monotonic() + FIRST_ANSWER_MS) : deadline;
+    const current = await readThroughOutage(session, client, input, limit);
+    // What ended in time would have been answered in time.
+    if (current === null)
+      throw new Error(`${id} is still ${status} after ${describeDuration(timeoutMs ?? 0)}`);
     const state = `${current.status} ${current.attempts} ${current.next_retry_at}`;
     if (state !== told) tell(session, current);
     told = state;
     if (FINAL.has(current.status)) return current;
-    const leftMs = deadline - clock.monotonic();
-    if (leftMs <= 0)
-      throw new Error(`${id} is still ${current.status} after ${describeDuration(timeoutMs ?? 0)}`);
-    wait = `${Math.max(1, Math.min(LOOK_S, Math.ceil(leftMs / 1_000)))}s`;
+    status = current.status;
+    wait = `${LOOK_S}s`;
   }
 }
 
@@ -57,23 +63,31 @@ export function requireCompleted({
   );
 }
 
+/** Null when no answer came before the deadline, which a service that hangs or is away does not put off. */
 async function readThroughOutage(
   session: Session,
   client: Client,
   input: { id: string; wait?: string },
-): Promise<JobDocument> {
+  deadline: number,
+): Promise<JobDocument | null> {
   const { clock } = session.terminal;
   let since: number | null = null;
   for (;;) {
+    const outOfTime = new AbortController();
+    const cancel = clock.timer(deadline - clock.monotonic(), () => outOfTime.abort());
+    const { signal } = outOfTime;
     try {
-      return (await client.call(operationNamed("jobs.get"), input)).body as JobDocument;
+      return (await client.call(operationNamed("jobs.get"), input, { signal })).body as JobDocument;
     } catch (error) {
+      if (signal.aborted) return null;
       // The first read is to fail at once: a wrong address is no outage.
       if (!isPassing(error) || input.wait === undefined) throw error;
       if (since === null) session.terminal.say(`errand: ${error.message}; trying again`);
       since ??= clock.monotonic();
-      if (clock.monotonic() - since > OUTAGE_MS) throw error;
+      if (Math.min(deadline, since + OUTAGE_MS) - clock.monotonic() < RETRY_MS) throw error;
       await session.pause(RETRY_MS);
+    } finally {
+      cancel();
     }
   }
 }

@@ -147,7 +147,31 @@ describe("errand jobs", () => {
     const { code, err } = await errand(["jobs", "wait", id, "--timeout", "1s"]);
     assert.equal(code, 1);
     assert.match(err, /is still pending after 1 s/);
+    assert.match((await errand(["jobs", "wait", id, "--timeout", "0s"])).err, /is still pending after 0 ms/);
   });
+
+  for (const [what, answers] of [
+    ["is away", false],
+    ["does not answer", true],
+  ] as const) {
+    test(`wait gives up when it was told to, also while the service ${what}`, {
+      timeout: 20_000,
+    }, async (t) => {
+      const job = { id: "job_1", status: "pending", attempts: 0, next_retry_at: null, run_at: null };
+      const service = await startTarget((_, count) =>
+        count === 1 ? { body: JSON.stringify(job) } : { wait: new Promise(() => {}) },
+      );
+      t.after(() => service.close());
+      const waiting = errand(["jobs", "wait", "job_1", "--timeout", "2s"], {
+        env: { ERRAND_URL: `http://127.0.0.1:${service.port}` },
+      });
+      await service.request(2);
+      if (!answers) await service.close();
+      const { code, err } = await waiting;
+      assert.equal(code, 1);
+      assert.match(err, answers ? /job_1 is still pending after 2 s/ : /nothing answers at .*\n$/);
+    });
+  }
 
   test("approve, reject, cancel and retry do what they say", async () => {
     const held = { url: "http://127.0.0.1:9/", requires_approval: true, delay: "1h" };
