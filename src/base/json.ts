@@ -163,6 +163,24 @@ export class JsonCursor {
   }
 }
 
+/** Whether a text that is valid JSON nests no deeper than that. */
+export function nestsWithin(text: string, maxDepth: number): boolean {
+  try {
+    new Gauge(text, maxDepth).pass();
+    return true;
+  } catch (error) {
+    if (error instanceof JsonFault) return false;
+    throw error;
+  }
+}
+
+class Gauge extends JsonCursor {
+  pass(): void {
+    this.space();
+    this.skip();
+  }
+}
+
 /** Walks the text beside its parsed value, in one pass over the characters. */
 class Scanner extends JsonCursor {
   private readonly isRaw: (path: string) => boolean;

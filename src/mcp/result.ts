@@ -1,6 +1,7 @@
 /** What a tool answers: the REST API's answer as structured content, or its problem in words that say what to change. */
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { InvalidField } from "../base/errors.ts";
+import { JsonCursor, nestsWithin } from "../base/json.ts";
 import type { problemDocument } from "../http/problem.ts";
 
 /** An answer of the REST API, or the same thing made in this process. */
@@ -61,5 +62,36 @@ function exact(text: string): Record<string, unknown> {
     typeof value === "number" && source !== undefined && String(value) !== source
       ? JSON.rawJSON(source)
       : value;
-  return JSON.parse(text, reviver as (key: string, value: unknown) => unknown) as Record<string, unknown>;
+  const shallow = new DeepResponses(text).asTexts();
+  return JSON.parse(shallow, reviver as (key: string, value: unknown) => unknown) as Record<string, unknown>;
+}
+
+/** What JSON.parse with a reviver and JSON.stringify go down is as deep as the stack: a few thousand levels at best. */
+const MAX_STRUCTURED_DEPTH = 500;
+
+/** The responses in an answer that nest deeper, each put as the text that it is; a payload never does. */
+class DeepResponses extends JsonCursor {
+  private readonly pieces: string[] = [];
+  private done = 0;
+
+  asTexts(): string {
+    this.visit();
+    return this.pieces.join("") + this.text.slice(this.done);
+  }
+
+  private visit(): void {
+    const kind = this.kind();
+    if (kind === "object") this.members((key) => (key === "response_body" ? this.response() : this.visit()));
+    else if (kind === "array") this.items(() => this.visit());
+    else this.skip();
+  }
+
+  private response(): void {
+    const start = this.at;
+    this.skip();
+    const response = this.text.slice(start, this.at);
+    if (nestsWithin(response, MAX_STRUCTURED_DEPTH)) return;
+    this.pieces.push(this.text.slice(this.done, start), JSON.stringify(response));
+    this.done = this.at;
+  }
 }

@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { addKey } from "../support/keys.ts";
 import { CURRENT, codeOf, connectMcp, dataOf, textOf } from "../support/mcp.ts";
+import { startTarget } from "../support/target.ts";
 
 const ACCEPT = { accept: "application/json, text/event-stream" };
 
@@ -117,6 +118,26 @@ describe("messages", () => {
     const job = await app.call("GET", `/v1/jobs/${structuredContent.id}`);
     assert.ok(job.text.includes(`"payload":${payload}`));
   });
+});
+
+test("a job whose target answered with very deep JSON can be read: its response stands there as text", async (t) => {
+  const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+  const flat = `{"n":1.0,"big":9007199254740993}`;
+  const target = await startTarget((_, count) => ({ body: count === 1 ? flat : deep }));
+  t.after(() => target.close());
+  const { id } = await app.createJob({ steps: [{ url: target.url }, { url: target.url }] });
+  assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).status, 200);
+  for (const [name, input] of [
+    ["get_job", { id }],
+    ["wait_for_job", { id }],
+    ["get_job_attempts", { id }],
+  ] as const) {
+    const [answer] = messages((await post(call(name, input))).text);
+    const result = dataOf(answer.result);
+    const bodies = (result["data"] ?? result["steps"]).map((one: any) => one["response_body"]);
+    assert.deepEqual(bodies, [JSON.parse(flat), deep], name);
+    assert.ok(textOf(answer.result).includes(`"response_body":${deep}`), "the text keeps the bytes");
+  }
 });
 
 describe("errors and repeats", () => {
