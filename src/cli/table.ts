@@ -23,7 +23,7 @@ export function table(items: readonly unknown[], names: readonly string[], termi
     })
     .filter(({ cells }) => cells.some(({ text }) => text !== ""));
   const fitting = terminal.width === null ? columns : fit(columns, terminal.width);
-  const heading = fitting.map((column) => pad(column.heading, column.width)).join(GAP);
+  const heading = fitting.map(({ heading: text, width }) => pad(cutTo(text, width), width)).join(GAP);
   const lines = items.map((_, row) =>
     fitting
       .map((column) => {

@@ -68,6 +68,17 @@ describe("tables", () => {
     });
   }
 
+  for (const width of [130, 100, 80, 60, 40]) {
+    test(`a heading that is longer than its values is cut with them: ${width} columns`, () => {
+      const counts = { pending: 1, active: 2, awaiting_approval: 3, completed: 4, failed: 5, cancelled: 6 };
+      const queue = { name: "default", paused: true, counts, oldest_due_age_ms: 1_000, concurrency: 5 };
+      const [heading = "", line = ""] = printed("queues.list", { data: [queue] }, "table", width);
+      assert.ok(textWidth(heading) <= width, heading);
+      const starts = (text: string) => [...text.matchAll(/(?<=^| {2})\S/g)].map(({ index }) => index);
+      assert.deepEqual(starts(heading), starts(line));
+    });
+  }
+
   test("an operation that no columns were chosen for shows every plain field that says something", () => {
     const answer = { data: [{ name: "a", n: 1, none: null, inner: { x: 1 } }], next_cursor: null };
     assert.deepEqual(printed("things.list", answer, "table"), ["NAME  N", "a     1"]);
