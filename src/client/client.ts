@@ -177,10 +177,13 @@ function reasonOf(error: unknown): string {
   return error.message;
 }
 
-/** One segment of a path. An empty one, `.` and `..` would name something else (RFC 3986 §5.2.4): nothing is called so. */
+/**
+ * One segment of a path. An empty one, `.` and `..` would name something else (RFC 3986 §5.2.4), and half of a surrogate
+ * pair cannot be written in one: nothing is called so.
+ */
 export function pathSegment(value: unknown): string {
   const text = typeof value === "string" ? value : "";
-  if (text !== "" && text !== "." && text !== "..") return encodeURIComponent(text);
+  if (text !== "" && text !== "." && text !== ".." && text.isWellFormed()) return encodeURIComponent(text);
   const detail = `There is nothing named ${JSON.stringify(text)}.`;
   throw new ApiFault({ status: 404, code: "not_found", title: "Not found", detail, request_id: null });
 }

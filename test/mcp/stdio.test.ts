@@ -55,8 +55,8 @@ describe("errand mcp", () => {
 
   test("what a URL would lose is no id: it must not become the path of another operation", async () => {
     const { id } = await app.createJob({ url: "http://127.0.0.1:9/", delay: "1h" });
-    const lines = [".", ".."].map((dots, i) => call(i, "cancel_job", `{"id":"${dots}"}`));
-    const { said } = await converse(app, lines, 2);
+    const lines = [".", "..", "\\ud800"].map((name, i) => call(i, "cancel_job", `{"id":"${name}"}`));
+    const { said } = await converse(app, lines, 3);
     for (const { result } of said) assert.equal(codeOf(result), "not_found");
     assert.equal((await app.call("GET", `/v1/jobs/${id}`)).body["status"], "pending");
   });
