@@ -20,12 +20,16 @@ const RETRY_MS = 1_000;
 /** Even `--timeout 0s` looks once. */
 const FIRST_ANSWER_MS = 5_000;
 
-/** The job as it ended. `timeoutMs` null: waits for as long as it takes. */
+/**
+ * The job as it ended. `timeoutMs` null: waits for as long as it takes. `isReached` says that the service has answered
+ * before: the first read is to fail at once, since a wrong address is no outage.
+ */
 export async function followToEnd(
   session: Session,
   client: Client,
   id: string,
   timeoutMs: number | null,
+  isReached = false,
 ): Promise<JobDocument> {
   const { clock } = session.terminal;
   const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : clock.monotonic() + timeoutMs;
@@ -35,7 +39,7 @@ export async function followToEnd(
   for (;;) {
     const input = { id, ...(wait === undefined ? {} : { wait }) };
     const limit = wait === undefined ? Math.max(deadline, clock.monotonic() + FIRST_ANSWER_MS) : deadline;
-    const current = await readThroughOutage(session, client, input, limit);
+    const current = await readThroughOutage(session, client, input, limit, isReached || wait !== undefined);
     // What ended in time would have been answered in time.
     if (current === null)
       throw new Error(`${id} is still ${status} after ${describeDuration(timeoutMs ?? 0)}`);
@@ -69,6 +73,7 @@ async function readThroughOutage(
   client: Client,
   input: { id: string; wait?: string },
   deadline: number,
+  isReached: boolean,
 ): Promise<JobDocument | null> {
   const { clock } = session.terminal;
   let since: number | null = null;
@@ -80,8 +85,7 @@ async function readThroughOutage(
       return (await client.call(operationNamed("jobs.get"), input, { signal })).body as JobDocument;
     } catch (error) {
       if (signal.aborted) return null;
-      // The first read is to fail at once: a wrong address is no outage.
-      if (!isPassing(error) || input.wait === undefined) throw error;
+      if (!isPassing(error) || !isReached) throw error;
       if (since === null) session.terminal.say(`errand: ${error.message}; trying again`);
       since ??= clock.monotonic();
       if (Math.min(deadline, since + OUTAGE_MS) - clock.monotonic() < RETRY_MS) throw error;

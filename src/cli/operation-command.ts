@@ -36,7 +36,7 @@ export function addOperation(parent: Command, name: string, operation: Operation
     remark(answer, session);
     const id = isObject(answer.body) ? answer.body["id"] : undefined;
     if (waits && options["wait"] === true && typeof id === "string") {
-      const ended = await followToEnd(session, client, id, null);
+      const ended = await followToEnd(session, client, id, null, true);
       print(operation.name, ended, format, session.terminal);
       requireCompleted(ended);
     } else {

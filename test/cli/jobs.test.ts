@@ -142,6 +142,22 @@ describe("errand jobs", () => {
     );
   });
 
+  test("--wait goes on when the service stops or refuses right after the create", async (t) => {
+    const job = { id: "job_1", attempts: 1, next_retry_at: null, run_at: null, response_code: 200 };
+    const limited = { status: 429, code: "rate_limited", detail: "Too many requests." };
+    const service = await startTarget((_, count) => {
+      if (count === 1) return { status: 201, body: JSON.stringify({ ...job, status: "pending" }) };
+      if (count > 2) return { body: JSON.stringify({ ...job, status: "completed" }) };
+      const headers = { "content-type": "application/problem+json" };
+      return { status: 429, headers, body: JSON.stringify(limited) };
+    });
+    t.after(() => service.close());
+    const { code, err } = await errand(["jobs", "create", "--url", "http://127.0.0.1:9/", "--wait"], {
+      env: { ERRAND_URL: `http://127.0.0.1:${service.port}` },
+    });
+    assert.equal(code, 0, err);
+  });
+
   test("wait gives up when it was told to", async () => {
     const { id } = await app.createJob({ url: "http://127.0.0.1:9/", delay: "1h" });
     const { code, err } = await errand(["jobs", "wait", id, "--timeout", "1s"]);
