@@ -43,7 +43,7 @@ export async function followToEnd(
     // What ended in time would have been answered in time.
     if (current === null)
       throw new Error(`${id} is still ${status} after ${describeDuration(timeoutMs ?? 0)}`);
-    const state = `${current.status} ${current.attempts} ${current.next_retry_at}`;
+    const state = `${current.status} ${stepOf(current)} ${current.attempts} ${current.next_retry_at}`;
     if (state !== told) tell(session, current);
     told = state;
     if (FINAL.has(current.status)) return current;
@@ -103,10 +103,15 @@ function tell({ terminal }: Session, current: JobDocument): void {
   terminal.say(`${at}Z  ${state}  ${printable(storyOf(current, terminal.clock.now()))}`.trimEnd());
 }
 
+/** The name of the current step, the first one that stands where the job does; null where there are none. */
+function stepOf({ status, steps }: JobDocument): string | null {
+  return steps?.find((one) => one.status === status)?.name ?? null;
+}
+
 function storyOf(current: JobDocument, now: number): string {
   const { status, attempts, last_error: error, duration_ms: durationMs } = current;
-  const step = current.steps?.find((one) => one.status === status)?.name;
-  const where = step === undefined ? "" : ` of ${step}`;
+  const step = stepOf(current);
+  const where = step === null ? "" : ` of ${step}`;
   switch (status) {
     case "pending":
       if (attempts > 0 && error !== null)

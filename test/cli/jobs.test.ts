@@ -158,6 +158,20 @@ describe("errand jobs", () => {
     assert.equal(code, 0, err);
   });
 
+  test("wait tells each step of a pipeline, also when one looks like the one before", async (t) => {
+    const job = { id: "job_1", status: "active", attempts: 1, next_retry_at: null, response_code: 200 };
+    const steps = (...states: string[]) => states.map((status, i) => ({ name: `s${i + 1}`, status }));
+    const service = await startTarget((_, count) => {
+      if (count === 1) return { body: JSON.stringify({ ...job, steps: steps("active", "pending") }) };
+      if (count === 2) return { body: JSON.stringify({ ...job, steps: steps("completed", "active") }) };
+      return { body: JSON.stringify({ ...job, status: "completed" }) };
+    });
+    t.after(() => service.close());
+    const env = { ERRAND_URL: `http://127.0.0.1:${service.port}` };
+    const { err } = await errand(["jobs", "wait", "job_1"], { env });
+    assert.match(err, /attempt 1 of s1\n.*attempt 1 of s2\n.*completed/);
+  });
+
   test("wait gives up when it was told to", async () => {
     const { id } = await app.createJob({ url: "http://127.0.0.1:9/", delay: "1h" });
     const { code, err } = await errand(["jobs", "wait", id, "--timeout", "1s"]);
