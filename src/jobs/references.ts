@@ -9,6 +9,8 @@ export const INPUT = "input";
 const MAX_REFERENCE = 1_024;
 /** What a payload may grow to by references, which can each stand for a whole response. */
 const MAX_FILLED_CHARS = 16 * 1024 * 1024;
+/** What the pointers of one payload's faults may come to: each repeats the keys above it, which may be half a request. */
+const MAX_POINTERS_CHARS = 64 * 1024;
 
 /**
  * An object whose one and only member is `$from` with a string. Any other object is data and is sent as it is; so is
@@ -38,10 +40,20 @@ export function faultsOfReferences(
   names: readonly unknown[],
   position: number,
 ): InvalidField[] {
-  return referencesIn(payload).flatMap(({ text, path }) => {
+  const faults: InvalidField[] = [];
+  let length = 0;
+  for (const { text, path } of referencesIn(payload)) {
     const detail = faultOf(text, names, position);
-    return detail === null ? [] : [{ pointer: formatPointer(path), detail }];
-  });
+    if (detail === null) continue;
+    const pointer = formatPointer(path);
+    length += pointer.length;
+    if (length > MAX_POINTERS_CHARS) {
+      faults.push({ pointer, detail: `${detail}; there may be more, which are not told` });
+      break;
+    }
+    faults.push({ pointer, detail });
+  }
+  return faults;
 }
 
 function faultOf(text: string, names: readonly unknown[], position: number): string | null {

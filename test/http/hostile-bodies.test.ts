@@ -163,6 +163,16 @@ describe("hostile bodies", () => {
     assert.ok((await create(`${URL_FIELDS},"payload":"\\u0000"`)).text.includes(`"payload":"\\u0000"`));
   });
 
+  test("a long key above tens of thousands of wrong references is not repeated for each of them", async () => {
+    const wrong = Array.from({ length: 4_000 }, () => `{"$from":"nope"}`).join();
+    const step = `{"url":"http://127.0.0.1:9/","payload":{"${"k".repeat(50_000)}":[${wrong}]}}`;
+    const { status, text, body } = await create(`"steps":[${step}]`);
+    assert.equal(status, 422);
+    assert.ok(text.length < 1_000_000, `${text.length}`);
+    assert.match(body["errors"][0].pointer, /^\/steps\/0\/payload\/k+\/0\/\$from$/);
+    assert.match(body["errors"].at(-1).detail, /; there may be more, which are not told$/);
+  });
+
   test("hundreds of thousands of faults are answered with the first", async () => {
     const many = (item: string, bytes = 900_000) =>
       Array.from({ length: Math.floor(bytes / (item.length + 1)) }, () => item).join(",");
