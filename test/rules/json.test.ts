@@ -70,6 +70,16 @@ describe("what is refused", () => {
   });
 });
 
+test("no place is asked about by a path that is longer than any place: a long key would be read again for each below it", () => {
+  const asked: string[] = [];
+  const isRaw = (path: string) => asked.push(path) > 0 && path === "a/[]/payload";
+  const long = "k".repeat(10_000);
+  const text = `{"a":[{"payload":1.0},{"${long}":{"payload":[1,{"x":2.0}]}}],"${long}":{"y":{"z":1}},"payload":3}`;
+  assert.equal(stringify(parseJson(text, isRaw)), text.replace("2.0", "2"));
+  assert.ok(asked.includes("payload"));
+  assert.ok(asked.every((path) => path.length < 500));
+});
+
 test("__proto__ and its like are keys as any other, and touch no prototype", () => {
   const text = `{"__proto__":{"x":1},"constructor":2,"payload":1.0,"toString":{"__proto__":[3.0]}}`;
   for (const isRaw of [nothingRaw, rawAt("payload"), rawAt("__proto__"), rawAt("toString/__proto__")]) {
