@@ -32,11 +32,10 @@ const WARM_AFTER_MS = 500;
 export async function startApp(config: Config, clock: Clock = systemClock): Promise<RunningApp> {
   const log = createLogger(config.logLevel, config.logFormat ?? (process.stdout.isTTY ? "pretty" : "json"));
   makeDataFolder(config.dataDir);
-  const box = secretBox(secretKey(config.dataDir, config.secretKey));
   const metrics = config.metrics === "off" ? null : new Metrics(VERSION);
   const store = openStore({
     folder: config.dataDir,
-    box,
+    box: () => secretBox(secretKey(config.dataDir, config.secretKey)),
     clock,
     onSync: (durationMs) => metrics?.onSync(durationMs),
     onFailure: (what, error) => log.error({ err: error }, `${what} failed`),

@@ -174,6 +174,6 @@ describe("places that cannot be used: one line, exit code 1", () => {
     const folder = folderFor(t);
     writeFileSync(join(folder, "secret-key"), "\n");
     assert.match(await refused({ env: { ERRAND_DATA_DIR: folder, ERRAND_PORT: "0" } }, [], 1), /secret-key/);
-    assert.deepEqual(readdirSync(folder), ["secret-key"]);
+    assert.deepEqual(readdirSync(folder).sort(), ["lock", "secret-key"]);
   });
 });

@@ -17,7 +17,7 @@ import { secretBox } from "../../src/base/secret-box.ts";
 import { StoreFault } from "../../src/store/sqlite/fault.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
-import { temporaryFolder } from "../support/app.ts";
+import { startTestApp, temporaryFolder } from "../support/app.ts";
 import { newJob, response, TENANT } from "../support/factories.ts";
 import { openTestStore } from "../support/store.ts";
 import { claimAll, outcomeOf } from "./conformance-engine.ts";
@@ -74,6 +74,17 @@ describe("the lock", () => {
     await first.store.close();
     const second = await openTestStore({ folder });
     await second.store.close();
+  });
+
+  test("a start that is refused makes no key: it would take the place of the one that the other start made", async (t) => {
+    const folder = folderFor(t);
+    const { store } = await openTestStore({ folder });
+    await assert.rejects(startTestApp({ folder }), /another Errand is running/);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.startsWith("secret-key")),
+      [],
+    );
+    await store.close();
   });
 
   test("a refused start takes no lock with it", async (t) => {

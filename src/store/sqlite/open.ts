@@ -33,7 +33,8 @@ import { Writer } from "./writer.ts";
 export interface StoreOptions {
   /** The data folder; made when it is not there. */
   readonly folder: string;
-  readonly box: SecretBox;
+  /** As a function it is called with the lock held: of two first starts at once only one makes the key. */
+  readonly box: SecretBox | (() => SecretBox);
   readonly clock: Clock;
   /** False for `errand accounts`, which works beside a running service: it takes no lock and leaves the log to the service. */
   readonly exclusive?: boolean;
@@ -48,7 +49,7 @@ export const LOCK_FILE = "lock";
 
 export function openStore({
   folder,
-  box,
+  box: boxOrMake,
   clock,
   onSync,
   onFailure = () => {},
@@ -60,6 +61,7 @@ export function openStore({
   const unlock = exclusive ? lockFolder(join(folder, LOCK_FILE), addon) : () => {};
   let opened: Connection | null = null;
   try {
+    const box = typeof boxOrMake === "function" ? boxOrMake() : boxOrMake;
     // The file is made before SQLite does, so that it and its log are never readable by others.
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
