@@ -1,5 +1,6 @@
 /** The data folder: who may open it, what is refused and stays as it was, and what others may read of it. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import {
   copyFileSync,
   mkdirSync,
@@ -12,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { secretBox } from "../../src/base/secret-box.ts";
 import { StoreFault } from "../../src/store/sqlite/fault.ts";
@@ -74,6 +76,27 @@ describe("the lock", () => {
     await first.store.close();
     const second = await openTestStore({ folder });
     await second.store.close();
+  });
+
+  test("is waited for while another start, which is refused in the end, holds a part of it", async (t) => {
+    const folder = folderFor(t);
+    const { store } = await openTestStore({ folder });
+    await store.close();
+    const other = new Worker(
+      `const { workerData, parentPort } = require("node:worker_threads");
+       const Database = require("better-sqlite3");
+       const db = new Database(workerData.file, { nativeBinding: workerData.addon });
+       db.exec("BEGIN; SELECT name FROM sqlite_schema");
+       parentPort.postMessage("held");
+       // The other thread stands still while it waits for the lock, and cannot say that it does.
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+       db.close();`,
+      { eval: true, workerData: { file: join(folder, "lock"), addon: ADDON } },
+    );
+    await once(other, "message");
+    const second = await openTestStore({ folder });
+    await second.store.close();
+    await other.terminate();
   });
 
   test("a start that is refused makes no key: it would take the place of the one that the other start made", async (t) => {

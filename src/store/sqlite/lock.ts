@@ -5,7 +5,13 @@ import Database from "better-sqlite3";
 import type { Connection } from "./connection.ts";
 import { StoreFault } from "./fault.ts";
 
-/** Takes the lock or throws a {@link StoreFault} at once. The answer lets it go. */
+/**
+ * How long the lock is waited for. SQLite takes an exclusive lock in steps, so of two that start at the same moment each
+ * may meet a step of the other: refused at once, neither would run.
+ */
+const PATIENCE_MS = 250;
+
+/** Takes the lock or throws a {@link StoreFault}. The answer lets it go. */
 export function lockFolder(file: string, addon: string): () => void {
   closeSync(openSync(file, "a", 0o600));
   return hold(file, { nativeBinding: addon }, (db) => {
@@ -23,7 +29,7 @@ export function lockToLook(file: string, addon: string): () => void {
 }
 
 function hold(file: string, options: Database.Options, take: (db: Connection) => void): () => void {
-  const db: Connection = new Database(file, { ...options, timeout: 0 });
+  const db: Connection = new Database(file, { ...options, timeout: PATIENCE_MS });
   try {
     take(db);
   } catch (error) {
