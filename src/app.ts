@@ -40,7 +40,9 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     onSync: (durationMs) => metrics?.onSync(durationMs),
     onFailure: (what, error) => log.error({ err: error }, `${what} failed`),
   });
-  const seededKey = await seed(store, config.dataDir, config.testKey, clock.now());
+  const seededKey = await seed(store, config.dataDir, config.testKey, clock.now()).catch(
+    failAfter(() => store.close()),
+  );
 
   const feed = new Feed(store);
   const egress = (port: number) =>
@@ -71,10 +73,7 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     mountDoors: (hono) =>
       mountMcp(hono, { operations: OPERATIONS, services, allowedHosts: config.allowedHosts, log }),
   });
-  const listener = await listen(app, config, clock, log).catch(async (error: unknown) => {
-    await store.close();
-    throw error;
-  });
+  const listener = await listen(app, config, clock, log).catch(failAfter(() => store.close()));
 
   // Errand's own port is never a target, also when it was any free one.
   rules = egress(listener.port);
@@ -94,24 +93,28 @@ export async function startApp(config: Config, clock: Clock = systemClock): Prom
     depth: () => engine.depth,
     isReady: () => notReady() === null,
   });
-  await engine.start();
   const stopWarming = clock.timer(WARM_AFTER_MS, () => void sender.load());
+  const stop = async () => {
+    stopping = true;
+    stopWarming();
+    feed.close();
+    await engine.stop(config.shutdownTimeoutMs);
+    // Not before: who calls while attempts end is told 503 and when to come back, and /livez and /readyz tell the truth.
+    await listener.close();
+    await sender.close();
+    await store.close();
+    metrics?.close();
+  };
+  await engine.start().catch(failAfter(stop));
   log.info({ version: VERSION, port: listener.port, data: config.dataDir }, "Errand is listening");
 
-  return {
-    port: listener.port,
-    log,
-    seededKey,
-    async stop() {
-      stopping = true;
-      stopWarming();
-      feed.close();
-      await engine.stop(config.shutdownTimeoutMs);
-      // Not before: who calls while attempts end is told 503 and when to come back, and /livez and /readyz tell the truth.
-      await listener.close();
-      await sender.close();
-      await store.close();
-      metrics?.close();
-    },
+  return { port: listener.port, log, seededKey, stop };
+}
+
+/** For a part of the start that fails: what was opened before it would else keep the process, the port and the folder. */
+function failAfter(close: () => Promise<void>) {
+  return async (error: unknown): Promise<never> => {
+    await close();
+    throw error;
   };
 }
