@@ -53,9 +53,14 @@ export function cronFields(expression: string): string[] {
   return (NICKNAMES.get(text.toLowerCase()) ?? text).split(/[ \t]+/);
 }
 
+/** The fields with each number as short as it can be: the libraries know "7" and "5L", and stumble over "07" and "05L". */
+export function plainFields(expression: string): string[] {
+  return cronFields(expression).map((field) => field.replace(/(?<!\d)0+(?=\d)/g, ""));
+}
+
 /** Reads an expression that `checkCron` has passed. Throws on one that is wrong beyond what cron-parser forgives. */
 export function parseCron(expression: string): Cron {
-  const [minute = "", hour = "", dayOfMonth = "", month = "", dayOfWeek = ""] = cronFields(expression);
+  const [minute = "", hour = "", dayOfMonth = "", month = "", dayOfWeek = ""] = plainFields(expression);
   const lists = [minute, hour, dayOfMonth, month, dayOfWeek].map((field) => field.split(","));
   const rows = Math.max(...lists.map((list) => list.length));
 
