@@ -27,6 +27,10 @@ const TAKEN: readonly (readonly [expression: string, description: string])[] = [
   ["0 0 1-5,3 * *", "At 00:00, on day 1 through 5 and 3 of the month"],
   ["0 0 13 * 5", "At 00:00, on day 13 of the month, and on Friday"],
   ["0 0 */2 * 1", "At 00:00, every 2 days in a month, only on Monday"],
+  ["0 0 1 * SUN,*", "At 00:00, on day 1 of the month, and on Sunday and Sunday through Saturday"],
+  ["0 0 * JAN,* *", "At 00:00, only in January and January through December"],
+  ["0,* 9 * * *", "At 0 and 0 through 59 minutes past the hour, at 09:00"],
+  ["0 0 2 * *,SUN", "At 00:00, on day 2 of the month, only on Sunday through Saturday and Sunday"],
   ["0 0 L * *", "At 00:00, on the last day of the month"],
   ["0 0 * * FRIL", "At 00:00, on the last Friday of the month"],
   ["0 0 * * 7#1", "At 00:00, on the first Sunday of the month"],
@@ -219,7 +223,7 @@ describe("a cron expression", () => {
           ),
           null,
         );
-        assert.match(describeCron(text), /\w/);
+        assert.match(describeCron(text), /^(?!.*undefined).*\w/);
       }),
     );
   });
