@@ -1,7 +1,7 @@
 /** Cron: due times become jobs, each exactly once. */
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
-import { type Firing, firingsOf, MAX_WEIGHT, weightOf } from "../schedules/run.ts";
+import { type Firing, firingsOf, MAX_WEIGHT, setAside, weightOf } from "../schedules/run.ts";
 import type { Schedule } from "../schedules/schedule.ts";
 import type { ScheduleChange, Store } from "../store/store.ts";
 import { Loop } from "./loop.ts";
@@ -96,7 +96,7 @@ export class Scheduler {
         { err: error, schedule: schedule.id },
         "a schedule cannot be fired; it is set aside",
       );
-      return [{ dueAt: schedule.nextRunAt ?? now, occurrences: [], nextRunAt: null }];
+      return [setAside(schedule, now)];
     }
   }
 }

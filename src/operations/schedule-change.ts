@@ -1,7 +1,7 @@
 /** How a schedule is changed: a due time that has come falls under the schedule as it was, and is decided first. */
 import { Problem } from "../base/errors.ts";
-import { isDue } from "../schedules/revise.ts";
-import { firingsOf } from "../schedules/run.ts";
+import { isDue, isSound } from "../schedules/revise.ts";
+import { firingsOf, setAside } from "../schedules/run.ts";
 import type { Schedule } from "../schedules/schedule.ts";
 import { viewSchedule } from "../schedules/view.ts";
 import * as field from "./fields.ts";
@@ -36,9 +36,11 @@ export async function decideDue<T>(
     });
     if (due.length === 0) return result;
     const isHeld = await store.maintenance.isHeld();
-    for (const schedule of due)
-      for (const firing of firingsOf(schedule, now, isHeld ? "none" : schedule.onMissed))
-        await store.schedules.fire([{ schedule, firing }], now, false);
+    for (const schedule of due) {
+      const policy = isHeld ? "none" : schedule.onMissed;
+      const firings = isSound(schedule) ? firingsOf(schedule, now, policy) : [setAside(schedule, now)];
+      for (const firing of firings) await store.schedules.fire([{ schedule, firing }], now, false);
+    }
   }
 }
 

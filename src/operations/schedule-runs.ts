@@ -3,7 +3,7 @@ import * as v from "valibot";
 import type { JobDetail } from "../jobs/job.ts";
 import { viewJob } from "../jobs/view.ts";
 import { previewFireTimes } from "../schedules/firing.ts";
-import { revise } from "../schedules/revise.ts";
+import { isSound, revise } from "../schedules/revise.ts";
 import { jobOfSchedule } from "../schedules/run.ts";
 import { viewFireTime, viewOccurrence } from "../schedules/view.ts";
 import type { Once, OnceResult } from "../store/store.ts";
@@ -91,7 +91,7 @@ export const scheduleRunOperations: readonly Operation[] = [
   operation({
     name: "schedules.next",
     summary: "Tell the coming times of a schedule, and what daylight saving does to them",
-    description: "Empty while the schedule is paused, and when it has ended.",
+    description: "Empty while the schedule is paused, and when it has ended or is invalid.",
     scope: "read",
     effect: "read",
     input: field.closed({ id: scheduleId, count }),
@@ -108,7 +108,9 @@ export const scheduleRunOperations: readonly Operation[] = [
       const found = await store.schedules.get(principal.tenant, id);
       if (found === null) throw noSuchSchedule(id);
       const times =
-        found.nextRunAt === null ? [] : previewFireTimes(found, clock.now(), wanted ?? DEFAULT_COUNT);
+        found.nextRunAt === null || !isSound(found)
+          ? []
+          : previewFireTimes(found, clock.now(), wanted ?? DEFAULT_COUNT);
       return { data: times.map(viewFireTime) };
     },
   }),

@@ -1,11 +1,21 @@
 /** What a change to a schedule does to its next run. Pure: the store writes the schedule that comes back. */
 import { isDeepStrictEqual } from "node:util";
+import { checkCron } from "./cron-check.ts";
 import { nextFireTime } from "./firing.ts";
 import type { Schedule, ScheduleSpec } from "./schedule.ts";
+import { checkTimezone } from "./zone.ts";
+
+/**
+ * Whether the times of a schedule can be reckoned. What is stored was sound when it was written; a newer Errand may not
+ * take the expression any more, and another time zone database may not know the zone.
+ */
+export function isSound({ cronExpr, timezone }: Pick<ScheduleSpec, "cronExpr" | "timezone">): boolean {
+  return checkCron(cronExpr) === null && checkTimezone(timezone) === null;
+}
 
 /** When a schedule that is new, or was changed now, runs first. Times up to now are over: they are never made up for. */
 export function firstRun(spec: ScheduleSpec, now: number): number | null {
-  return spec.paused ? null : nextFireTime(spec, now);
+  return spec.paused || !isSound(spec) ? null : nextFireTime(spec, now);
 }
 
 /** True when a due time has come that is not decided yet. It falls under the schedule as it stands: decide it first. */

@@ -58,6 +58,11 @@ export function firingsOf(
   }));
 }
 
+/** In place of its firings, for a schedule whose times cannot be reckoned: it has no next run until they can. */
+export function setAside({ nextRunAt }: Schedule, now: number): Firing {
+  return { dueAt: nextRunAt ?? now, occurrences: [], nextRunAt: null };
+}
+
 /** At least one piece, which may be empty. */
 function inPieces(lines: Firing["occurrences"]): Firing["occurrences"][number][][] {
   let piece: Firing["occurrences"][number][] = [];

@@ -1,11 +1,10 @@
 /** How users see a schedule and its ledger. */
 import { formatTime } from "../base/clock.ts";
 import { maskHeaders } from "../jobs/view.ts";
-import { checkCron } from "./cron-check.ts";
 import { describeCron } from "./describe.ts";
 import type { PreviewedFireTime } from "./firing.ts";
+import { isSound } from "./revise.ts";
 import type { Occurrence, Schedule, ScheduleStatus } from "./schedule.ts";
-import { checkTimezone } from "./zone.ts";
 
 export function viewSchedule(schedule: Schedule) {
   const { job } = schedule;
@@ -14,7 +13,7 @@ export function viewSchedule(schedule: Schedule) {
     name: schedule.name,
     cron_expr: schedule.cronExpr,
     timezone: schedule.timezone,
-    description: describeCron(schedule.cronExpr),
+    description: descriptionOf(schedule),
     status: statusOf(schedule),
     url: job.target?.url ?? null,
     method: job.target?.method ?? null,
@@ -58,11 +57,20 @@ export function viewSchedule(schedule: Schedule) {
   };
 }
 
+/** One that this version of Errand does not take any more has no English but itself. */
+function descriptionOf({ cronExpr }: Schedule): string {
+  try {
+    return describeCron(cronExpr);
+  } catch {
+    return cronExpr;
+  }
+}
+
 /** Why there is a next run, or none. */
-function statusOf({ paused, nextRunAt, cronExpr, timezone }: Schedule): ScheduleStatus {
-  if (paused) return "paused";
-  if (nextRunAt !== null) return "scheduled";
-  return checkCron(cronExpr) === null && checkTimezone(timezone) === null ? "ended" : "invalid";
+function statusOf(schedule: Schedule): ScheduleStatus {
+  if (schedule.paused) return "paused";
+  if (schedule.nextRunAt !== null) return "scheduled";
+  return isSound(schedule) ? "ended" : "invalid";
 }
 
 export function viewFireTime({ at, local, note }: PreviewedFireTime) {

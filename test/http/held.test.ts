@@ -1,9 +1,12 @@
 /** What a restore has put on hold: changes to a schedule do not set off what the hold is there to prevent. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import Database from "better-sqlite3";
 import { systemClock } from "../../src/base/clock.ts";
 import { secretBox } from "../../src/base/secret-box.ts";
 import { secretKey } from "../../src/first-boot.ts";
+import { loadAddon } from "../../src/store/sqlite/native.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import { startTestApp, type TestApp } from "../support/app.ts";
 
@@ -64,4 +67,16 @@ test("what changes nothing while the service is held leaves the due times to be 
     const { body } = await app.call("GET", `/v1/schedules/${id}`);
     assert.equal(body["next_run_at"], "2026-01-05T01:00:00.000Z");
   }
+});
+
+test("a schedule that was due in a zone that is not known here any more can be mended", async (t) => {
+  const { app, schedules } = await startHeld(t, {}, {});
+  const db = new Database(join(app.folder, "errand.db"), { nativeBinding: loadAddon("") });
+  db.exec("UPDATE schedules SET timezone = 'Mars/Olympus'");
+  db.close();
+  const [mended, paused] = schedules;
+  const { status, body } = await app.call("PATCH", `/v1/schedules/${mended}`, { timezone: "UTC" });
+  assert.deepEqual([status, body["status"]], [200, "scheduled"]);
+  assert.equal((await app.call("POST", `/v1/schedules/${paused}/pause`)).status, 200);
+  assert.deepEqual((await app.call("GET", "/v1/jobs")).body["data"], []);
 });
