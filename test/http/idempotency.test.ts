@@ -53,6 +53,15 @@ describe("Idempotency-Key", () => {
     assert.equal(first.body["idempotency_key"], "moved");
   });
 
+  test("a trigger is replayed when its schedule is gone since; without its key there is nothing to trigger", async () => {
+    const { body } = await app.call("POST", "/v1/schedules", { cron_expr: "0 0 1 1 *", url });
+    const path = `/v1/schedules/${body["id"]}`;
+    const first = await post(`${path}/trigger`, {}, "trigger");
+    assert.equal((await app.call("DELETE", path)).status, 204);
+    assertReplay(first, await post(`${path}/trigger`, {}, "trigger"));
+    assert.equal((await post(`${path}/trigger`, {}, "another-trigger")).status, 404);
+  });
+
   test("another body, or another operation, under the same key is 422 and makes nothing", async () => {
     await post("/v1/jobs", DELAYED, "other");
     const count = await jobs();

@@ -9,7 +9,7 @@ import type { ScheduleStore } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
 import type { InsertJob } from "./insert.ts";
-import type { OnceWriter } from "./once.ts";
+import { ANSWER_KEPT_MS, type OnceWriter } from "./once.ts";
 import { type ScheduleRows, tell } from "./schedule-rows.ts";
 import { schedules } from "./schema.ts";
 import type { Transaction, Writer } from "./writer.ts";
@@ -47,6 +47,9 @@ export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCo
     // The guard: a due time that was decided already, or whose schedule changed meanwhile, finds no row.
     rearm: db.prepare<[number | null, string, number], { seq: number }>(
       "UPDATE schedules SET next_run_at = ? WHERE id = ? AND next_run_at = ? RETURNING seq",
+    ),
+    answered: db.prepare<[number, string, number], { found: number }>(
+      "SELECT 1 AS found FROM answers WHERE tenant = ? AND key = ? AND created_at > ?",
     ),
     ran: db.prepare("UPDATE schedules SET last_run_at = ?, last_job_id = ? WHERE id = ?"),
     isOpen: db.prepare<[string], { found: number }>(
@@ -103,9 +106,13 @@ export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCo
       const tenantId = directory.existingTenantId(tenant);
       return writer.write((transaction) => {
         const row = sql.byId.get({ id });
-        if (row === undefined || row.tenant !== tenantId) return null;
+        const schedule = row === undefined || row.tenant !== tenantId ? null : rows.read(row);
+        // Who repeats a call gets its answer, also when the schedule is gone since.
+        const isAnswered =
+          onceOnly !== null && sql.answered.get(tenantId, onceOnly.key, now - ANSWER_KEPT_MS) !== undefined;
+        if (schedule === null && !isAnswered) return null;
         return once(tenantId, onceOnly, now, (): JobDetail => {
-          const schedule = rows.read(row);
+          if (schedule === null) throw new Error(`the kept answer of ${onceOnly?.key} was not found again`);
           const job = run(schedule);
           insert(transaction, tenantId, job, now);
           sql.ran.run(now, job.id, id);
