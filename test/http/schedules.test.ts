@@ -320,4 +320,20 @@ describe("schedules", () => {
     assert.ok(first["data"].every((line: any) => line.outcome === "fired" && line.job_id !== null));
     assert.equal((await app.call("GET", "/v1/schedules/sch_none/occurrences")).status, 404);
   });
+
+  test("a page of large schedules ends early, and none of them is lost", async () => {
+    const made: string[] = [];
+    for (let i = 0; i < 12; i += 1) made.push((await create({ payload: "x".repeat(1_000_000) }))["id"]);
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const query: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const { text, body } = await app.call("GET", `/v1/schedules?limit=100${query}`);
+      assert.ok(text.length < 10 * 1024 * 1024, `${text.length} bytes`);
+      seen.push(...body["data"].map(({ id }: { id: string }) => id));
+      cursor = body["next_cursor"];
+    } while (cursor !== null);
+    assert.deepEqual(seen.slice(0, made.length), made.toReversed());
+    assert.equal(new Set(seen).size, seen.length);
+  });
 });

@@ -1,10 +1,10 @@
 /** Schedules and their ledger in SQLite. How they fire is in firing.ts. */
-import { and, asc, desc, eq, gt, isNull, lt, or, type SQL, sql as sqlText } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNull, lt, or, type SQL, sql as sqlText } from "drizzle-orm";
 import { Problem } from "../../base/errors.ts";
 import type { Occurrence, Schedule } from "../../schedules/schedule.ts";
 import type { Page, PageRequest, ScheduleStore } from "../store.ts";
 import { type FiringParts, firingCommands } from "./firing.ts";
-import { readCursor } from "./read.ts";
+import { PAGE_BYTES, readCursor } from "./read.ts";
 import type { Rows } from "./rows.ts";
 import { type ScheduleRow, ScheduleRows, tell } from "./schedule-rows.ts";
 import { occurrences, schedules } from "./schema.ts";
@@ -123,23 +123,27 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
     },
 
     async list(tenant, page) {
-      const before = page.cursor === null ? null : readCursor(page.cursor);
-      const found = orm
-        .select()
+      const before = page.cursor === null ? undefined : lt(schedules.seq, readCursor(page.cursor));
+      const isMine = eq(schedules.tenant, directory.existingTenantId(tenant));
+      // How long a text is stands before it: none is read for this.
+      const sizes = orm
+        .select({ seq: schedules.seq, bytes: sqlText<number>`octet_length(${schedules.template})` })
         .from(schedules)
-        .where(
-          and(
-            eq(schedules.tenant, directory.existingTenantId(tenant)),
-            before === null ? undefined : lt(schedules.seq, before),
-          ),
-        )
+        .where(and(isMine, before))
         .orderBy(desc(schedules.seq))
         .limit(page.limit + 1)
         .all();
-      const items = found.slice(0, page.limit);
+      const last = lastOfPage(sizes, page.limit);
+      if (last === undefined) return { items: [], nextCursor: null };
+      const found = orm
+        .select()
+        .from(schedules)
+        .where(and(isMine, before, gte(schedules.seq, last.seq)))
+        .orderBy(desc(schedules.seq))
+        .all();
       return {
-        items: items.map((row) => rows.read(row)),
-        nextCursor: found.length > page.limit ? String(items.at(-1)?.seq) : null,
+        items: found.map((row) => rows.read(row)),
+        nextCursor: last === sizes.at(-1) ? null : String(last.seq),
       };
     },
 
@@ -216,4 +220,12 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
       return oldestFirst(page, isAhead);
     },
   };
+}
+
+/** The last of the rows that fit into a page: up to `limit`, and none after those of {@link PAGE_BYTES} together. */
+function lastOfPage<R extends { bytes: number }>(found: readonly R[], limit: number): R | undefined {
+  let bytes = 0;
+  const full = found.findIndex((row) => (bytes += row.bytes) > PAGE_BYTES);
+  const count = Math.min(limit, full === -1 ? found.length : full + 1);
+  return found[count - 1];
 }
