@@ -12,16 +12,24 @@ export interface Firing {
   readonly nextRunAt: number | null;
 }
 
-/** What a transaction may weigh, so that deliveries never wait long for it: 100 jobs, or 1,000 lines without one. */
+/**
+ * What a transaction may weigh, so that deliveries never wait long for it: 100 jobs, or 1,000 lines without one, or some
+ * 8 MB of payloads.
+ */
 export const MAX_WEIGHT = 1_000;
 const JOB_WEIGHT = 10;
 const LINE_WEIGHT = 1;
+const WEIGHT_OF_MB = 125;
 
 export function weightOf({ occurrences }: Firing): number {
   return occurrences.reduce((sum, line) => sum + lineWeight(line), 0);
 }
 
-const lineWeight = ({ job }: { job: NewJob | null }) => (job === null ? LINE_WEIGHT : JOB_WEIGHT);
+function lineWeight({ job }: { readonly job: NewJob | null }): number {
+  if (job === null) return LINE_WEIGHT;
+  const length = [job, ...job.steps].reduce((sum, { payload }) => sum + (payload?.text.length ?? 0), 0);
+  return JOB_WEIGHT + (length * WEIGHT_OF_MB) / 1e6;
+}
 
 /**
  * What becomes of each due time of a schedule up to now, by its rules. A long downtime comes in several firings, each a
@@ -70,7 +78,7 @@ function inPieces(lines: Firing["occurrences"]): Firing["occurrences"][number][]
   let weight = 0;
   for (const line of lines) {
     weight += lineWeight(line);
-    if (weight > MAX_WEIGHT) {
+    if (weight > MAX_WEIGHT && piece.length > 0) {
       piece = [];
       pieces.push(piece);
       weight = lineWeight(line);

@@ -242,7 +242,7 @@ export interface ScheduleStore {
   ): Promise<OnceResult<JobDetail> | null>;
   /** The ledger, latest due time first. Null for an unknown schedule. */
   occurrences(tenant: Tenant, id: string, page: PageRequest): Promise<Page<Occurrence> | null>;
-  /** Due schedules of all tenants, those due last first: who is on time never waits for those who make up for a downtime. */
+  /** Up to `limit` due schedules of all tenants, those due last first: who is on time never waits for a long downtime. */
   due(now: number, limit: number): Promise<readonly Schedule[]>;
   nextDueAt(): Promise<number | null>;
   /**

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
+import { RawJson } from "../../src/base/json.ts";
 import { VirtualClock } from "../support/clock.ts";
-import { at, schedulingBed } from "../support/scheduling.ts";
+import { at, schedulingBed, TEMPLATE } from "../support/scheduling.ts";
 
 const START = "2026-03-01 12:00:30";
 const MINUTE = 60_000;
@@ -92,6 +93,25 @@ test("30 days of downtime are recorded in small steps, and who is on time does n
   assert.ok(ledger.every(({ scheduledFor }, i) => scheduledFor === ledger[0]!.scheduledFor + i * MINUTE));
   assert.deepEqual(await bed.jobTimes(long.id), [at("2026-03-31 12:01:00")]);
   assert.deepEqual(await bed.jobTimes(onTime.id), [at("2026-03-31 12:01:00")]);
+});
+
+test("large payloads become jobs a few at a time, those of one schedule and those of many", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const job = { ...TEMPLATE, payload: new RawJson(`"${"x".repeat(1_000_000)}"`) };
+  const catchingUp = await bed.schedule({ cronExpr: "0 * * * *", onMissed: "all", job });
+  for (let i = 0; i < 20; i += 1) await bed.schedule({ cronExpr: "0 13 * * *", job });
+  await bed.restart(() => bed.clock.jump(at("2026-03-01 23:30:00")));
+
+  let fired = 0;
+  bed.store.subscribe((changes) => {
+    const jobs = changes.filter((change) => change.kind === "schedule" && change.event === "fired").length;
+    assert.ok(jobs <= 8, `${jobs} jobs of 1 MB in one transaction`);
+    fired += jobs;
+  });
+  await bed.scheduler.step();
+  const ofOne = (await bed.jobTimes(catchingUp.id)).length;
+  assert.ok(ofOne > 8);
+  assert.equal(fired, ofOne + 20);
 });
 
 test("a crash in the middle of a long downtime goes on where it was, with the same result", async (t) => {

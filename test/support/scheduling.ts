@@ -34,7 +34,7 @@ export interface Bed {
   restart(meanwhile?: () => void | Promise<void>): Promise<void>;
 }
 
-const TEMPLATE: ScheduleSpec["job"] = {
+export const TEMPLATE: ScheduleSpec["job"] = {
   queue: "default",
   tags: [],
   target: { url: "http://127.0.0.1:9/", method: "POST", headers: {} },

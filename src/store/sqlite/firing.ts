@@ -10,6 +10,7 @@ import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
 import type { InsertJob } from "./insert.ts";
 import { ANSWER_KEPT_MS, type OnceWriter } from "./once.ts";
+import { countOfPage } from "./read.ts";
 import { type ScheduleRows, tell } from "./schedule-rows.ts";
 import { schedules } from "./schema.ts";
 import type { Transaction, Writer } from "./writer.ts";
@@ -28,6 +29,10 @@ type FiringCommands = Pick<ScheduleStore, "due" | "nextDueAt" | "fire" | "trigge
 export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCommands {
   const { db, orm, writer, directory, insert, once } = parts;
   const sql = {
+    // How long a text is stands before it: none is read for this.
+    dueSizes: db.prepare<[number, number], { bytes: number }>(
+      "SELECT octet_length(template) AS bytes FROM schedules WHERE next_run_at <= ? ORDER BY next_run_at DESC LIMIT ?",
+    ),
     // A range of schedules_due that stops at the limit: what is not due is not looked at.
     due: orm
       .select()
@@ -88,7 +93,8 @@ export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCo
 
   return {
     async due(now, limit) {
-      return sql.due.all({ now, limit }).map((row) => rows.read(row));
+      const count = countOfPage(sql.dueSizes.all(now, limit), limit);
+      return sql.due.all({ now, limit: count }).map((row) => rows.read(row));
     },
 
     async nextDueAt() {

@@ -21,7 +21,7 @@ import { type AttemptRow, attemptOf, type JobRow, type Rows, responseOf, type St
 /** Rows that one turn of the loop may look at while it searches for matches. */
 const WINDOW_ROWS = 10_000;
 /** A page that holds more bytes of payloads or responses than this ends there, whatever its limit. */
-export const PAGE_BYTES = 8 * 1024 * 1024;
+const PAGE_BYTES = 8 * 1024 * 1024;
 
 export class JobReader {
   private readonly db: Connection;
@@ -240,4 +240,11 @@ export function readCursor(cursor: string): number {
 export function wrongCursor(): Problem {
   const detail = "has to be a next_cursor of an earlier page";
   return new Problem("invalid_request", `cursor ${detail}.`, { errors: [{ pointer: "/cursor", detail }] });
+}
+
+/** How many of these rows a page holds: up to `limit`, and none after those that have {@link PAGE_BYTES} together. */
+export function countOfPage(rows: readonly { readonly bytes: number }[], limit: number): number {
+  let bytes = 0;
+  const full = rows.findIndex((row) => (bytes += row.bytes) > PAGE_BYTES);
+  return Math.min(limit, full === -1 ? rows.length : full + 1);
 }

@@ -4,7 +4,7 @@ import { Problem } from "../../base/errors.ts";
 import type { Occurrence, Schedule } from "../../schedules/schedule.ts";
 import type { Page, PageRequest, ScheduleStore } from "../store.ts";
 import { type FiringParts, firingCommands } from "./firing.ts";
-import { PAGE_BYTES, readCursor } from "./read.ts";
+import { countOfPage, readCursor } from "./read.ts";
 import type { Rows } from "./rows.ts";
 import { type ScheduleRow, ScheduleRows, tell } from "./schedule-rows.ts";
 import { occurrences, schedules } from "./schema.ts";
@@ -133,7 +133,7 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
         .orderBy(desc(schedules.seq))
         .limit(page.limit + 1)
         .all();
-      const last = lastOfPage(sizes, page.limit);
+      const last = sizes[countOfPage(sizes, page.limit) - 1];
       if (last === undefined) return { items: [], nextCursor: null };
       const found = orm
         .select()
@@ -220,12 +220,4 @@ export function scheduleCommands(parts: Parts): ScheduleStore {
       return oldestFirst(page, isAhead);
     },
   };
-}
-
-/** The last of the rows that fit into a page: up to `limit`, and none after those of {@link PAGE_BYTES} together. */
-function lastOfPage<R extends { bytes: number }>(found: readonly R[], limit: number): R | undefined {
-  let bytes = 0;
-  const full = found.findIndex((row) => (bytes += row.bytes) > PAGE_BYTES);
-  const count = Math.min(limit, full === -1 ? found.length : full + 1);
-  return found[count - 1];
 }
