@@ -1,5 +1,6 @@
 /** The HTTP server: what happens to a request, in reading order. */
 import { createServer } from "node:http";
+import type { Socket } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { Hono } from "hono";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -156,6 +157,11 @@ export function listen(
   );
   server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
   answerMalformed(server, clock);
+  const connections = new Set<Socket>();
+  server.on("connection", (socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  });
   return new Promise((resolve, reject) => {
     const refuse = (error: Error) => reject(new Error(listenFault(error, { host, port }), { cause: error }));
     server.once("error", refuse);
@@ -175,6 +181,8 @@ export function listen(
               stopSweeping = systemClock.timer(SWEEP_MS, sweep);
             };
             sweep();
+            // To Node one that has not said anything yet is not idle, but about to ask.
+            for (const connection of connections) if (connection.bytesRead === 0) connection.destroy();
             server.close(() => {
               cutOff();
               stopSweeping();

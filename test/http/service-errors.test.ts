@@ -1,11 +1,14 @@
 /** Errors that are the service's own: a defect in it, and its end. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLogger } from "../../src/base/log.ts";
 import { createApp, listen, STOPPING } from "../../src/http/server.ts";
 import * as field from "../../src/operations/fields.ts";
 import { operation, type Services } from "../../src/operations/operation.ts";
+import { startTestApp } from "../support/app.ts";
 import { assertProblem } from "../support/problem.ts";
 
 describe("errors of the service itself", () => {
@@ -64,4 +67,25 @@ describe("errors of the service itself", () => {
     assert.equal((await call(STOPPING, "/livez")).status, 200);
     assert.equal((await call("the disk is full", "/readyz")).status, 503);
   });
+});
+
+test("a stop does not wait for a connection that never said anything, but for one that is asking", async () => {
+  const app = await startTestApp();
+  const [silent, asking] = [connect(app.port, "127.0.0.1"), connect(app.port, "127.0.0.1")];
+  const silentClosed = once(silent, "close");
+  silent.on("error", () => {});
+  await Promise.all([once(silent, "connect"), once(asking, "connect")]);
+  let answer = "";
+  asking.on("data", (chunk) => (answer += String(chunk)));
+  asking.write("GET /livez HTTP/1.1\r\nhost: errand\r\n\r\nGET /livez HTTP/1.1\r\n");
+  await once(asking, "data");
+
+  const stopped = app.stop();
+  silent.resume();
+  await silentClosed;
+  assert.equal(asking.closed, false);
+  asking.write("host: errand\r\nconnection: close\r\n\r\n");
+  await once(asking, "close");
+  assert.equal(answer.match(/HTTP\/1\.1 200/g)?.length, 2);
+  await stopped;
 });
