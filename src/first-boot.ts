@@ -5,7 +5,6 @@ import {
   closeSync,
   constants,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -15,6 +14,7 @@ import { join } from "node:path";
 import { hashApiKey, hintOfKey, newApiKey } from "./accounts/api-key.ts";
 import { SCOPES } from "./accounts/scopes.ts";
 import { newSigningSecret } from "./accounts/signing-secret.ts";
+import { makeFolder } from "./base/folder.ts";
 import { newId } from "./base/ids.ts";
 import { TEST_KEY_FILE } from "./base/places.ts";
 import { MIN_SECRET_KEY } from "./base/secret-box.ts";
@@ -27,7 +27,7 @@ export const SECRET_KEY_FILE = "secret-key";
 /** Makes the folder where there is none. One that cannot be used is told by the name of its setting. */
 export function makeDataFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);

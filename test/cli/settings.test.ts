@@ -126,6 +126,12 @@ describe("places that cannot be used: one line, exit code 1", () => {
       assert.match(await refused({ env }, [], 1), /the data folder .* cannot be used .*ERRAND_DATA_DIR/);
     });
 
+  // As an automount does; Node's own way to make folders never ends there.
+  test("a data folder where the system makes none", async () => {
+    const env = { ERRAND_DATA_DIR: "/proc/errand/data", ERRAND_PORT: "0" };
+    assert.match(await refused({ env }, [], 1), /the data folder .* cannot be used \(ENOENT\)/);
+  });
+
   // The administrator may write everywhere.
   const skip = process.getuid?.() === 0 ? "run as root" : false;
   test("a data folder that cannot be written", { skip }, async (t) => {

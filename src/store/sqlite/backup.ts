@@ -1,7 +1,8 @@
 /** `errand backup`, `errand restore`, `errand resume`: on the data folder itself, beside a service or without one. */
-import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
+import { makeFolder } from "../../base/folder.ts";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
 import { copyDatabase } from "./copy.ts";
 import { syncFolder } from "./durability.ts";
@@ -38,7 +39,7 @@ export function backup(folder: string, target: string): number {
 export function restore(folder: string, source: string): void {
   if (!existsSync(source)) throw new StoreFault("refused", `there is no file ${source}`);
   const addon = loadAddon(join(folder, "native"));
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const unlock = lockFolder(join(folder, LOCK_FILE), addon);
   const file = join(folder, DATABASE_FILE);
   const fresh = `${file}.restoring`;

@@ -11,7 +11,6 @@ import {
   existsSync,
   fsyncSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -22,6 +21,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { getRawAsset, isSea } from "node:sea";
+import { makeFolder } from "../../base/folder.ts";
 
 /**
  * Loads the addon and returns its file, to be given to better-sqlite3 as `nativeBinding`, in this thread and in
@@ -61,7 +61,7 @@ function otherFolders(): string[] {
 
 /** A folder only this user can write to: code is loaded from it, and /tmp is everyone's. */
 function privateFolder(folder: string): string {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const found = lstatSync(folder);
   if (!found.isDirectory()) throw new Error("is not a folder");
   if (process.getuid && found.uid !== process.getuid()) throw new Error("belongs to another user");

@@ -1,8 +1,9 @@
 /** Opens the store on a data folder: lock, connection, schema, and the commands put together. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Clock } from "../../base/clock.ts";
+import { makeFolder } from "../../base/folder.ts";
 import type { SecretBox } from "../../base/secret-box.ts";
 import type { Store } from "../store.ts";
 import { accountCommands } from "./accounts.ts";
@@ -55,7 +56,7 @@ export function openStore({
   onFailure = () => {},
   exclusive = true,
 }: StoreOptions): Store {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const file = join(folder, DATABASE_FILE);
   const addon = loadAddon(join(folder, "native"));
   const unlock = exclusive ? lockFolder(join(folder, LOCK_FILE), addon) : () => {};
