@@ -3,6 +3,7 @@ import { CommanderError } from "commander";
 import { ConfigFault } from "../base/errors.ts";
 import { ApiFault, type ProblemDocument } from "../client/client.ts";
 import { KeyFault } from "../client/connection.ts";
+import { sentence } from "../operations/faults.ts";
 import { UsageFault } from "./output.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
@@ -77,10 +78,6 @@ function lineOf(error: unknown): string {
 }
 
 function problemLine({ code, detail, request_id: requestId, errors = [] }: ProblemDocument): string {
-  const said = errors.length > 1 ? `${errors.map(faultLine).join("; ")}.` : detail;
+  const said = errors.length > 1 ? errors.map(sentence).join(" ") : detail;
   return `${said} (${[code, requestId].filter(Boolean).join(", ")})`;
-}
-
-function faultLine({ pointer, detail }: { pointer: string; detail: string }): string {
-  return pointer === "" ? `the request ${detail}` : `${pointer.slice(1).replaceAll("/", ".")} ${detail}`;
 }

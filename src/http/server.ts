@@ -94,7 +94,10 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
 
   app.notFound((c) =>
     problemResponse(
-      new Problem("not_found", `There is nothing at ${c.req.method} ${c.req.path}.`),
+      new Problem(
+        "not_found",
+        `There is nothing at ${c.req.method} ${c.req.path}; /docs describes what there is.`,
+      ),
       c.var.requestId,
       log,
     ),

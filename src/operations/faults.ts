@@ -67,10 +67,10 @@ function invalid(faults: readonly Fault[]): Problem {
 }
 
 /** The fault as one sentence: most details go on where the field's name ends, those of a cron expression are whole. */
-function sentence({ pointer, detail }: InvalidField): string {
+export function sentence({ pointer, detail }: InvalidField): string {
   const name = pointer === "" ? "The request" : pointer.slice(1).replaceAll("/", ".");
   const text = /^[A-Z]/.test(detail) ? `${name}: ${detail}` : `${name} ${detail}`;
-  return text.endsWith(".") ? text : `${text}.`;
+  return /[.?]$/.test(text) ? text : `${text}.`;
 }
 
 function faultOf(issue: v.BaseIssue<unknown>): Fault {

@@ -60,7 +60,16 @@ describe("errors on the command line", () => {
     assert.equal(out, "");
     assert.match(
       err,
-      /^errand: url has to be an absolute URL[^\n]*; max_attempts has to be a whole number from 1 to 100\. \(invalid_request, req_\w{26}\)\n$/,
+      /^errand: url has to be an absolute URL[^\n]*\. max_attempts has to be a whole number from 1 to 100\. \(invalid_request, req_\w{26}\)\n$/,
+    );
+  });
+
+  test("faults that are sentences of their own, or questions, stay so", async () => {
+    const create = ["schedules", "create", "--url", "http://a.test/", "--cron-expr", "61 * * * *"];
+    const { err } = await errand([...create, "--timezone", "Berlin"]);
+    assert.match(
+      err,
+      /^errand: cron_expr: The minute .*use 0 to 59\. timezone "Berlin" is not .*Berlin\? \(/,
     );
   });
 

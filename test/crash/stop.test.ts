@@ -96,7 +96,7 @@ describe("the data folder", () => {
     await assert.rejects(startProcess({ folder: service.folder }), (error: Error) => {
       assert.match(
         error.message,
-        /ended with 1 .*\n.*errand: another Errand is running on the data folder .*\n$/,
+        /ended with 1 .*\n.*errand: another Errand is running on the data folder .*: stop it first, .*ERRAND_DATA_DIR\n$/,
       );
       return true;
     });

@@ -72,6 +72,8 @@ describe("the table of errors", () => {
   });
 
   test("404 not_found", async () => {
+    const { body } = await app.call("GET", "/");
+    assert.equal(body["detail"], "There is nothing at GET /; /docs describes what there is.");
     const paths = [
       "/v1",
       "/v1/",

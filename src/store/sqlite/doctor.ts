@@ -57,7 +57,7 @@ export function doctor(folder: string, now: number): Diagnosis {
     if (!(error instanceof StoreFault)) throw error;
     const isLocked = error.kind === "locked";
     const finding: Finding = isLocked
-      ? { check: "lock", result: "warning", detail: `${error.message}; stop it to have its data examined` }
+      ? { check: "lock", result: "warning", detail: error.message }
       : { check: "file", result: "damaged", detail: error.message };
     return { verdict: isLocked ? "locked" : "damaged", findings: [finding] };
   } finally {

@@ -35,7 +35,10 @@ function hold(file: string, options: Database.Options, take: (db: Connection) =>
   } catch (error) {
     db.close();
     if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) {
-      throw new StoreFault("locked", `another Errand is running on the data folder ${dirname(file)}`);
+      throw new StoreFault(
+        "locked",
+        `another Errand is running on the data folder ${dirname(file)}: stop it first, or name another folder with --data-dir or ERRAND_DATA_DIR`,
+      );
     }
     throw error;
   }
