@@ -3,14 +3,14 @@ import { isObject } from "./cells.ts";
 
 /** By the operation, or by the field that holds the list. What is not here shows every plain field that it has. */
 const COLUMNS: Readonly<Record<string, readonly string[]>> = {
-  "jobs.list": ["id", "status", "attempts", "response_code", "created_at", "url", "queue", "last_error"],
+  "jobs.list": ["id", "status", "response_code", "url", "created_at", "attempts", "queue", "last_error"],
   "jobs.attempts": ["number", "step", "started_at", "duration_ms", "response_code", "error_code", "decision"],
   "schedules.list": [
     "id",
     "name",
     "cron_expr",
-    "timezone",
     "next_run_at",
+    "timezone",
     "last_run_at",
     "paused",
     "url",

@@ -3,8 +3,8 @@ import { type Cell, cellOf, labelOf, valueAt } from "./cells.ts";
 import type { Terminal } from "./terminal.ts";
 
 const GAP = "  ";
-/** A text is cut to no less than this. */
-const MIN_CUT = 10;
+/** A text is cut to no less than this: less of a URL or of a list tells nothing. */
+const MIN_CUT = 16;
 
 interface Column {
   readonly name: string;
@@ -37,12 +37,16 @@ export function table(items: readonly unknown[], names: readonly string[], termi
   return [terminal.paint(heading.trimEnd(), "bold"), ...lines];
 }
 
-/** First times lose their date, then long texts their end, then the last columns go; ids stay whole, to be copied. */
+/**
+ * First times lose their date, then the last columns go for which there is no room even when long texts are cut, and of
+ * those that stay the long texts lose their end. Ids stay whole, to be copied.
+ */
 function fit(columns: readonly Column[], room: number): Column[] {
   const fitting = [...columns];
-  const excess = () =>
-    fitting.reduce((sum, { width }) => sum + width, 0) + GAP.length * (fitting.length - 1) - room;
-  if (excess() > 0) {
+  const excess = (widthOf: (column: Column) => number) =>
+    fitting.reduce((sum, column) => sum + widthOf(column), 0) + GAP.length * (fitting.length - 1) - room;
+  const whole = ({ width }: Column) => width;
+  if (excess(whole) > 0) {
     for (const column of fitting) {
       column.cells = column.cells.map((cell) =>
         cell.short === undefined ? cell : { ...cell, text: cell.short },
@@ -50,15 +54,19 @@ function fit(columns: readonly Column[], room: number): Column[] {
       measured(column);
     }
   }
-  while (excess() > 0) {
+  while (excess(leastWidth) > 0 && fitting.length > 1) fitting.pop();
+  while (excess(whole) > 0) {
     const longest = fitting
-      .filter(({ name, width }) => !isId(name) && width > MIN_CUT)
+      .filter((column) => column.width > leastWidth(column))
       .toSorted((a, b) => b.width - a.width)[0];
     if (longest === undefined) break;
-    longest.width = Math.max(MIN_CUT, longest.width - excess());
+    longest.width = Math.max(MIN_CUT, longest.width - excess(whole));
   }
-  while (excess() > 0 && fitting.length > 1) fitting.pop();
   return fitting;
+}
+
+function leastWidth({ name, width }: Column): number {
+  return isId(name) ? width : Math.min(width, MIN_CUT);
 }
 
 function measured(column: Column): Column {
@@ -101,8 +109,12 @@ function graphemesOf(text: string): string[] {
   return Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
 }
 
+/**
+ * East Asian Wide and Fullwidth (UAX #11), by blocks: the marks between the letters, such as `ー` and `。`, are of no script
+ * of their own, and halfwidth katakana are narrow.
+ */
 const WIDE =
-  /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|[\uff01-\uff60]/u;
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
 function graphemeWidth(grapheme: string): number {
   return WIDE.test(grapheme) ? 2 : 1;

@@ -40,17 +40,17 @@ const job = {
 describe("tables", () => {
   test("off a terminal nothing is cut, and a time stands with how long ago it was", () => {
     const [heading, line] = printed("jobs.list", { data: [job], next_cursor: null }, "table");
-    assert.match(heading ?? "", /^ID +STATUS +ATTEMPTS +CODE +CREATED +URL +QUEUE +LAST ERROR$/);
+    assert.match(heading ?? "", /^ID +STATUS +CODE +URL +CREATED +ATTEMPTS +QUEUE +LAST ERROR$/);
     assert.equal(
       line,
-      `${ID}  <failed>  3         500   2026-01-04 23:57:00Z (3 min ago)  ${job.url}  default  The target answered 500.`,
+      `${ID}  <failed>  500   ${job.url}  2026-01-04 23:57:00Z (3 min ago)  3         default  The target answered 500.`,
     );
   });
 
   test("a pipeline, which has no URL of its own, is called so where the others have theirs", () => {
     const steps = [{ ...job, url: null }, job];
     const lines = printed("jobs.list", { data: steps, next_cursor: null }, "table");
-    assert.match(lines[1] ?? "", /ago\) {2}\(pipeline\) +default/);
+    assert.match(lines[1] ?? "", /500 +\(pipeline\) +2026/);
     const schedules = { data: [{ id: "sch_1", cron_expr: "@daily", url: null }], next_cursor: null };
     assert.match(printed("schedules.list", schedules, "table")[1] ?? "", /\(pipeline\)$/);
     assert.ok(!printed("jobs.get", { id: ID, url: null }, "table").join().includes("pipeline"));
@@ -78,6 +78,17 @@ describe("tables", () => {
       assert.deepEqual(starts(heading), starts(line));
     });
   }
+
+  test("the room that a column leaves is for the texts of the others", () => {
+    const [heading, line] = printed("jobs.list", { data: [job], next_cursor: null }, "table", 80);
+    assert.equal(line, `${ID}  <failed>  500   https://example.com/a/…  3 min ago`);
+    assert.equal(heading, `${"ID".padEnd(ID.length)}  STATUS  CODE  URL                      CREATED`);
+  });
+
+  test("characters count as many columns as a terminal gives them", () => {
+    const widths = { "ページ、終": 10, ｱｰｳ: 3, 가나: 4, "🎉x": 3, "é…→": 3, "（a）": 5 };
+    for (const [text, width] of Object.entries(widths)) assert.equal(textWidth(text), width, text);
+  });
 
   test("an operation that no columns were chosen for shows every plain field that says something", () => {
     const answer = { data: [{ name: "a", n: 1, none: null, inner: { x: 1 } }], next_cursor: null };
