@@ -74,7 +74,7 @@ export const SETTINGS = {
     "EGRESS_ALLOW",
     "--egress-allow <list>",
     "",
-    "addresses and CIDRs to call whatever else forbids it",
+    "addresses and CIDRs to call whatever else forbids it, comma separated; `private` as above",
     readEgress,
   ),
   allowedHosts: setting(

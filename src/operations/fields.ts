@@ -16,8 +16,8 @@ export function closed<const T extends v.ObjectEntries>(entries: T): v.StrictObj
 
 const days = (count: number) => count * 86_400_000;
 
-/** A duration between `minMs` and `maxMs`; `range` is how the message calls the two. */
-export function duration(minMs: number, maxMs: number, range: string) {
+/** A duration between `minMs` and `maxMs`; `range` is how the message calls the two, `what` says what it is for. */
+export function duration(minMs: number, maxMs: number, range: string, what: string) {
   return v.pipe(
     v.string(),
     v.check((text) => {
@@ -25,27 +25,51 @@ export function duration(minMs: number, maxMs: number, range: string) {
       return ms !== null && ms >= minMs && ms <= maxMs;
     }, `has to be a whole number and a unit (s, m, h, d), such as "30s" or "5m", ${range}`),
     v.metadata({ examples: ["30s"], pattern: "^\\d{1,9}[smhd]$" }),
-    v.description(`A duration: a whole number and one unit of s, m, h, d; ${range}.`),
+    v.description(`${what}: a whole number and a unit of s, m, h, d, ${range}.`),
   );
 }
 
-export const delay = duration(0, days(365), "up to 365d");
-export const timeout = duration(1_000, 15 * 60_000, "from 1s to 15m");
-const retryDelay = duration(0, days(365), "up to 365d");
-export const dedupeWindow = duration(1_000, days(30), "from 1s to 30d");
-export const approvalTimeout = duration(1_000, days(365), "from 1s to 365d");
-export const ratePeriod = duration(1_000, days(30), "from 1s to 30d");
-export const overlap = duration(0, days(30), "up to 30d");
-
-export const time = v.pipe(
-  v.string(),
-  v.check(
-    (text) => parseTime(text) !== null,
-    `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z", with an hour from 00 to 23 and a year from 0000 to 9999 in UTC`,
-  ),
-  v.description("A time as in RFC 3339. Errand answers in UTC with milliseconds."),
-  v.metadata({ format: "date-time", examples: ["2026-11-21T09:00:00Z"] }),
+export const delay = (what: string) => duration(0, days(365), "up to 365d", what);
+export const timeout = duration(
+  1_000,
+  15 * 60_000,
+  "from 1s to 15m",
+  "How long one attempt may take in all, 30s by default",
 );
+const retryDelay = delay("A wait");
+export const dedupeWindow = duration(
+  1_000,
+  days(30),
+  "from 1s to 30d",
+  "For how long from its creation a job counts as the one with this dedupe_key, 24h by default",
+);
+export const approvalTimeout = duration(
+  1_000,
+  days(365),
+  "from 1s to 365d",
+  "When nobody has approved it in this time it is rejected by `system`; without it, it waits for ever",
+);
+export const ratePeriod = duration(1_000, days(30), "from 1s to 30d", "The length of a period");
+export const overlap = duration(
+  0,
+  days(30),
+  "up to 30d",
+  "For how long earlier secrets still sign, 24h by default, 0s for not at all",
+);
+
+/** A time; `what` says what it is for. */
+export const time = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.check(
+      (text) => parseTime(text) !== null,
+      `has to be a time as in RFC 3339, such as "2026-11-21T09:00:00Z", with an hour from 00 to 23 and a year from 0000 to 9999 in UTC`,
+    ),
+    v.description(`${what}: a time as in RFC 3339, such as 2026-11-21T09:00:00Z.`),
+    v.metadata({ format: "date-time", examples: ["2026-11-21T09:00:00Z"] }),
+  );
+
+const MAX_URL = 2_048;
 
 export const url = v.pipe(
   v.string(),
@@ -53,11 +77,14 @@ export const url = v.pipe(
     const fault = dataset.typed ? urlFault(dataset.value) : null;
     if (fault !== null) addIssue({ message: fault });
   }),
-  v.description("An absolute http or https URL, without user name and password."),
-  v.metadata({ format: "uri", maxLength: 2_048, examples: ["https://example.com/hook"] }),
+  v.description("What to call: an absolute http or https URL, without user name and password."),
+  v.metadata({ format: "uri", maxLength: MAX_URL, examples: ["https://example.com/hook"] }),
 );
 
-const MAX_URL = 2_048;
+export const callbackUrl = v.pipe(
+  url,
+  v.description("Told how the job ended, by a signed POST with five attempts of its own."),
+);
 
 function urlFault(text: string): string | null {
   if (text.length > MAX_URL) return `has to have at most ${MAX_URL} characters, not ${text.length}`;
@@ -151,7 +178,7 @@ function headerFault(name: string, value: string, seen: ReadonlySet<string>): st
   return null;
 }
 
-export const maxAttempts = integer(1, 100, "How often the request is made at most.");
+export const maxAttempts = integer(1, 100, "How often the request is made at most, 1 to 100; 3 by default.");
 
 export function integer(min: number, max: number, description: string) {
   const message = `has to be a whole number from ${min} to ${max}`;
@@ -184,7 +211,9 @@ export const retryDelays = v.pipe(
   v.array(retryDelay),
   v.minLength(1, "has to have 1 to 20 durations"),
   v.maxLength(20, "has to have 1 to 20 durations"),
-  v.description("The waits between attempts, in place of the backoff; the last one repeats."),
+  v.description(
+    "The waits between attempts, such as 5s, 1m, 1h, in place of the backoff of 20s, 40s, 80s and so on; the last one repeats.",
+  ),
 );
 
 const MESSAGE_STATUS = `has to be a status such as 404 or a class such as "4xx"`;
@@ -204,7 +233,7 @@ export const noRetryOn = v.pipe(
     ),
   ),
   v.maxLength(100, "can hold at most 100 entries"),
-  v.description(`Statuses or classes that end the job in "failed" at once.`),
+  v.description(`Statuses or classes, such as 404 or 4xx, that end the job in "failed" at once.`),
 );
 
 export const queueName = v.pipe(
@@ -223,7 +252,7 @@ export const tags = v.pipe(
 export const note = text(0, 1_000, "A word to go with the decision.");
 
 export const page = {
-  limit: v.optional(integer(1, 100, "How many to answer; 20 by default.")),
+  limit: v.optional(integer(1, 100, "How many to answer, 1 to 100; 20 by default.")),
   cursor: v.optional(text(1, 255, "The next_cursor of the page before.")),
 };
 

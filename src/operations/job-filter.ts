@@ -16,12 +16,12 @@ export const statusFilter = <const T extends readonly JobStatus[]>(states: T) =>
   );
 
 export const filterFields = {
-  queue: v.optional(field.queueName),
+  queue: v.optional(v.pipe(field.queueName, v.description("Only jobs of this queue."))),
   schedule_id: v.optional(field.id("the schedule that made the jobs")),
   tag: v.optional(field.text(1, 64, "A tag that the jobs have.")),
   url_contains: v.optional(field.text(1, 255, "A part of the URL.")),
-  created_after: v.optional(field.time),
-  created_before: v.optional(field.time),
+  created_after: v.optional(field.time("Only jobs created after this")),
+  created_before: v.optional(field.time("Only jobs created before this")),
 };
 
 type FilterFields = v.InferOutput<ReturnType<typeof field.closed<typeof filterFields>>>;

@@ -54,10 +54,7 @@ const stepFields = field.closed({
   ),
   ...ruleFields,
   delay: v.optional(
-    v.pipe(
-      field.delay,
-      v.description("The wait before this step, from the end of the one before, or from its approval."),
-    ),
+    field.delay("The wait before this step, from the end of the one before, or from its approval"),
   ),
   requires_approval: v.optional(requiresApproval),
 });
@@ -74,21 +71,13 @@ export const workFields = {
   ),
   ...targetFields,
   ...ruleFields,
-  queue: v.optional(field.queueName),
+  queue: v.optional(
+    v.pipe(field.queueName, v.description("The queue that it waits in; `default` by default.")),
+  ),
   tags: v.optional(field.tags),
   requires_approval: v.optional(requiresApproval),
-  approval_timeout: v.optional(
-    v.pipe(
-      field.approvalTimeout,
-      v.description("Nobody approved it in this time: it is rejected by `system`."),
-    ),
-  ),
-  callback_url: v.optional(
-    v.pipe(
-      field.url,
-      v.description("Told how the job ended, by a signed POST with five attempts of its own."),
-    ),
-  ),
+  approval_timeout: v.optional(field.approvalTimeout),
+  callback_url: v.optional(field.callbackUrl),
   steps: v.optional(
     v.pipe(
       v.array(stepFields),
@@ -101,12 +90,14 @@ export const workFields = {
 
 export const jobFields = field.closed({
   ...workFields,
-  delay: v.optional(v.pipe(field.delay, v.description("Postpones the first delivery."))),
-  run_at: v.optional(
-    v.pipe(field.time, v.description("When the first delivery is due; a past time means now.")),
-  ),
+  delay: v.optional(field.delay("Postpones the first delivery")),
+  run_at: v.optional(field.time("When the first delivery is due, in place of delay; a past time means now")),
   dedupe_key: v.optional(
-    field.text(1, 255, "While a job with this key is unfinished or young, no second one is made."),
+    field.text(
+      1,
+      255,
+      "While a job with this key is unfinished, or younger than dedupe_window, no second one is made.",
+    ),
   ),
   dedupe_window: v.optional(field.dedupeWindow),
 });

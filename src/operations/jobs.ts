@@ -102,6 +102,7 @@ export const jobOperations: readonly Operation[] = [
         v.array(jobFields),
         v.minLength(1, "has to hold 1 to 1,000 jobs"),
         v.maxLength(1_000, "has to hold 1 to 1,000 jobs"),
+        v.description("The jobs, 1 to 1,000: an array of what creates one."),
       ),
     }),
     output: v.object({ data: v.array(job) }),
@@ -141,7 +142,9 @@ export const jobOperations: readonly Operation[] = [
     effect: "read",
     input: field.closed({
       id: jobId,
-      wait: v.optional(field.duration(0, 60_000, "up to 60s")),
+      wait: v.optional(
+        field.duration(0, 60_000, "up to 60s", "How long to wait for its end; then it comes as it is"),
+      ),
     }),
     output: job,
     http: { method: "GET", path: "/v1/jobs/{id}", status: 200 },

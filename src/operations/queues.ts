@@ -7,7 +7,7 @@ import * as field from "./fields.ts";
 import { pageOf } from "./job-output.ts";
 import { type Context, type Operation, operation } from "./operation.ts";
 
-const queueName = field.id("a queue: its name");
+const queueName = v.pipe(v.string(), v.description("The name of a queue."));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 
 const MAX_CONCURRENCY = 65_536;
@@ -101,7 +101,9 @@ export const queueOperations: readonly Operation[] = [
     input: field.closed({
       name: field.queueName,
       concurrency: v.optional(
-        v.nullable(field.integer(1, MAX_CONCURRENCY, "Attempts at once; null for no limit of its own.")),
+        v.nullable(
+          field.integer(1, MAX_CONCURRENCY, "Attempts at once, from 1 on; null for no limit of its own."),
+        ),
       ),
       rate_limit: v.optional(
         v.pipe(
@@ -111,7 +113,9 @@ export const queueOperations: readonly Operation[] = [
               period: field.ratePeriod,
             }),
           ),
-          v.description("Null for no limit of its own."),
+          v.description(
+            `How many attempts may begin within any one period, such as {"limit":100,"period":"1m"}; null for no limit of its own.`,
+          ),
         ),
       ),
     }),

@@ -37,7 +37,7 @@ export const timezone = v.pipe(
   v.metadata({ examples: ["Europe/Berlin"] }),
 );
 
-export const scheduleName = field.text(1, 255, "Unique in the account and mode.");
+export const scheduleName = field.text(1, 255, "What it is called: unique in the account and mode.");
 
 export const scheduleFields = {
   cron_expr: cronExpr,
@@ -55,9 +55,11 @@ export const scheduleFields = {
       v.description("Whether to run while a job of this schedule is unfinished; allow by default."),
     ),
   ),
-  starts_at: v.optional(v.nullable(field.time)),
-  ends_at: v.optional(v.nullable(field.time)),
-  paused: v.optional(v.boolean()),
+  starts_at: v.optional(v.nullable(field.time("The first time at which it may fire"))),
+  ends_at: v.optional(v.nullable(field.time("The last time at which it may fire"))),
+  paused: v.optional(
+    v.pipe(v.boolean(), v.description("It makes no jobs until it is resumed; false by default.")),
+  ),
 };
 
 const closedFields = field.closed(scheduleFields);
@@ -69,7 +71,7 @@ export const patchFields = {
   name: v.optional(v.nullable(scheduleName)),
   cron_expr: v.optional(cronExpr),
   retry_delays: v.optional(v.nullable(field.retryDelays)),
-  callback_url: v.optional(v.nullable(field.url)),
+  callback_url: v.optional(v.nullable(field.callbackUrl)),
   approval_timeout: v.optional(v.nullable(field.approvalTimeout)),
 };
 

@@ -14,7 +14,7 @@ import { changeSchedule, noSuchSchedule, scheduleId } from "./schedule-change.ts
 import { cronExpr, timezone } from "./schedule-input.ts";
 import { fireTimes, occurrence, schedule } from "./schedule-output.ts";
 
-const count = v.optional(field.integer(1, 100, "How many times to tell; 10 by default."));
+const count = v.optional(field.integer(1, 100, "How many times to tell, 1 to 100; 10 by default."));
 const DEFAULT_COUNT = 10;
 
 export const scheduleRunOperations: readonly Operation[] = [

@@ -53,14 +53,7 @@ export const signingSecretOperations: readonly Operation[] = [
     scope: "admin",
     effect: "destructive",
     input: field.closed({
-      overlap: v.optional(
-        v.pipe(
-          field.overlap,
-          v.description(
-            "For how long earlier secrets still sign, up to 30d; 24h by default, 0s for not at all.",
-          ),
-        ),
-      ),
+      overlap: v.optional(field.overlap),
     }),
     output: secrets,
     http: { method: "POST", path: "/v1/signing-secrets/rotate", status: 200, bodyOptional: true },

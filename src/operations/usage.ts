@@ -22,7 +22,7 @@ export const usageOperations: readonly Operation[] = [
         v.pipe(
           v.string(),
           v.regex(/^\d{4}-(0[1-9]|1[0-2])$/, `has to be a month, such as "2026-11"`),
-          v.description("The month, UTC; the present one by default."),
+          v.description("The month, such as 2026-11, in UTC; the present one by default."),
         ),
       ),
     }),

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { describeField } from "../../src/operations/coerce.ts";
 import { OPERATIONS } from "../../src/operations/index.ts";
 import { startTestApp, type TestApp, temporaryFolder } from "../support/app.ts";
 import { BUNDLE, cliOf, runCli, runOnTerminal, startCli } from "../support/cli.ts";
@@ -24,6 +25,21 @@ describe("help", () => {
     const help = (await runCli(["jobs", "create", "--help"])).out;
     assert.match(help, /Examples:\n +errand jobs create --url https/);
     assert.match(help, /--max-attempts <number>/);
+  });
+
+  test("every argument and option says what it is for", async () => {
+    // Times and durations say how they are written, too, but not that alone.
+    const tellsNothing = /^(?:\(required\))?$|^A (?:duration|time)\b/;
+    const lines = (await runCli(["completion", "fish"])).out.split("\n");
+    const options = lines.flatMap((line) => {
+      const [, at, option, help] = /-n '__errand_at (.*)' -l (\S+).* -d '(.*)'$/.exec(line) ?? [];
+      return help !== undefined && tellsNothing.test(help) ? [`${at} --${option}`] : [];
+    });
+    assert.deepEqual(options, []);
+    const positional = OPERATIONS.flatMap(({ name, cli, input }) =>
+      (cli?.positional ?? []).filter((field) => describeField(input.entries[field]!) === "").map(() => name),
+    );
+    assert.deepEqual(positional, []);
   });
 
   test("ids are offered by the commands whose answers have some, and by those that answer nothing", async () => {
