@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import {
+  chownSync,
   copyFileSync,
   mkdirSync,
   readdirSync,
@@ -26,6 +27,7 @@ import { claimAll, outcomeOf } from "./conformance-engine.ts";
 
 const ADDON = loadAddon("");
 const NOW = Date.parse("2026-01-05T00:00:00Z");
+const NOBODY = 65_534;
 
 function folderFor(t: TestContext): string {
   const folder = temporaryFolder();
@@ -249,6 +251,15 @@ test("files are their owner's only, and so is a folder that is made", async (t) 
   const files = readdirSync(folder).filter((name) => statSync(join(folder, name)).isFile());
   assert.deepEqual(files.toSorted(), ["errand.db", "errand.db-shm", "errand.db-wal", "lock"]);
   for (const name of files) assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+});
+
+const skip = process.getuid?.() === 0 ? false : "not run as root, who alone can be somebody else";
+test("a file of another user is refused with what to do about it", { skip }, async (t) => {
+  const folder = await usedFolder(t);
+  for (const path of ["", "lock"]) chownSync(join(folder, path), NOBODY, NOBODY);
+  process.seteuid?.(NOBODY);
+  t.after(() => process.seteuid?.(0));
+  await assert.rejects(openTestStore({ folder }), /errand\.db belongs to another user: chown it to the one/);
 });
 
 test("an empty file is a new database", async (t) => {

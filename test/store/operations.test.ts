@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
+  chownSync,
   closeSync,
   existsSync,
   openSync,
@@ -27,6 +28,7 @@ import { claimAll } from "./conformance-engine.ts";
 import { enqueue } from "./conformance-jobs.ts";
 
 const NOW = Date.parse("2026-01-05T00:00:00Z");
+const NOBODY = 65_534;
 
 function folderFor(t: TestContext): string {
   const folder = temporaryFolder();
@@ -126,6 +128,17 @@ describe("restore", () => {
     const kept = new Database(join(folder, "before-restore.db"), { nativeBinding: loadAddon("") });
     assert.equal(kept.prepare("SELECT count(*) FROM jobs").pluck().get(), 2, "what was replaced is whole");
     kept.close();
+  });
+
+  const skip = process.getuid?.() === 0 ? false : "not run as root, who alone can give files away";
+  test("by an administrator leaves data that the folder's own user can open", { skip }, async (t) => {
+    const folder = await used(t);
+    const file = join(folderFor(t), "copy.db");
+    backup(folder, file);
+    chownSync(folder, NOBODY, NOBODY);
+    restore(folder, file);
+    const { uid, gid } = statSync(join(folder, "errand.db"));
+    assert.deepEqual([uid, gid], [NOBODY, NOBODY]);
   });
 
   test("is refused while a service runs, and for a file that is not a sound backup", async (t) => {

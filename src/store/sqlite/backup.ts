@@ -1,5 +1,5 @@
 /** `errand backup`, `errand restore`, `errand resume`: on the data folder itself, beside a service or without one. */
-import { existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { chownSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { makeFolder } from "../../base/folder.ts";
@@ -51,6 +51,7 @@ export function restore(folder: string, source: string): void {
       copyDatabase(db, fresh);
     });
     withConnection(fresh, {}, (db) => setHeld(db, true));
+    giveToOwnerOf(folder, fresh);
     if (existsSync(file)) foldLog(file);
     replace(file, fresh, join(folder, REPLACED_FILE));
   } finally {
@@ -98,6 +99,12 @@ export function databaseOf(folder: string): string {
     );
   }
   return file;
+}
+
+/** An administrator restores for the user that the service runs as, who could not open a file of root's. */
+function giveToOwnerOf(folder: string, file: string): void {
+  const { uid, gid } = statSync(folder);
+  if (process.getuid?.() === 0) chownSync(file, uid, gid);
 }
 
 function refuseUnlessWhole(db: Connection, source: string): void {

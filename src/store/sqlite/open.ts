@@ -63,9 +63,7 @@ export function openStore({
   let opened: Connection | null = null;
   try {
     const box = typeof boxOrMake === "function" ? boxOrMake() : boxOrMake;
-    // The file is made before SQLite does, so that it and its log are never readable by others.
-    if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
-    chmodSync(file, 0o600);
+    makePrivate(file);
     const db = exclusive ? openAlone(file, addon, clock) : openBeside(file, addon, clock);
     opened = db;
     checkKey(db, box, folder);
@@ -133,6 +131,17 @@ export function openStore({
     opened?.close();
     unlock();
     throw error;
+  }
+}
+
+/** The file is made before SQLite does, so that it and its log are never readable by others. */
+function makePrivate(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+  try {
+    chmodSync(file, 0o600);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) throw error;
+    throw new StoreFault("refused", `${file} belongs to another user: chown it to the one that runs Errand`);
   }
 }
 
