@@ -35,6 +35,10 @@ export function formatTime(ms: number): string {
   return text;
 }
 
+export function formatTimeOrNull(ms: number | null): string | null {
+  return ms === null ? null : formatTime(ms);
+}
+
 /** RFC 3339 §5.6: hours go from 00 to 23, while ISO 8601 and Date know 24:00 too. */
 const RFC3339 = /^\d{4}-\d{2}-\d{2}[Tt](?:[01]\d|2[0-3]):\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 

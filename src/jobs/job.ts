@@ -52,7 +52,7 @@ export interface Step extends Task {
   readonly approvedAt: number | null;
 }
 
-/** What ended a job was told to `callback_url`, or is about to be. */
+/** How far the end of a job has been told to `callback_url`. */
 export interface Callback {
   readonly status: "pending" | "delivered" | "failed";
   readonly attempts: number;

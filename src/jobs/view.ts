@@ -1,13 +1,13 @@
 /** How users see a job: the contract's names, times as RFC 3339, secret-bearing header values masked. */
 
 import type { Scope } from "../accounts/scopes.ts";
-import { formatTime } from "../base/clock.ts";
+import { formatTime, formatTimeOrNull } from "../base/clock.ts";
 import { isJson, RawJson } from "../base/json.ts";
 import { utf8Text } from "../base/utf8.ts";
 import type { Attempt, Job, JobDetail, StepDetail, StoredResponse } from "./job.ts";
 import { actionsOn, FINAL } from "./lifecycle.ts";
 import type { Headers } from "./outcome.ts";
-import { isSecretHeader } from "./secret-headers.ts";
+import { isSecretHeader, MASK } from "./secret-headers.ts";
 
 /** The scope that each action on a job needs. */
 const ACTION_SCOPES = { cancel: "write", approve: "approve", reject: "approve", retry: "write" } as const;
@@ -29,29 +29,29 @@ export function viewListedJob(job: Job, scopes: readonly Scope[]) {
     run_at: formatTime(job.runAt),
     created_at: formatTime(job.createdAt),
     updated_at: formatTime(job.updatedAt),
-    started_at: time(job.startedAt),
-    finished_at: time(job.finishedAt),
+    started_at: formatTimeOrNull(job.startedAt),
+    finished_at: formatTimeOrNull(job.finishedAt),
     response_code: job.responseCode,
     duration_ms: job.durationMs,
     last_error: job.lastError,
     last_error_code: job.lastErrorCode,
-    next_retry_at: job.status === "pending" && job.attempts > 0 ? time(job.dueAt) : null,
+    next_retry_at: job.status === "pending" && job.attempts > 0 ? formatTimeOrNull(job.dueAt) : null,
     retries_remaining: retriesRemaining(job),
     dedupe_key: job.dedupeKey,
     deduplicated: false,
     idempotency_key: job.idempotencyKey,
     requires_approval: job.requiresApproval,
     approval_timeout: job.approvalTimeout,
-    approved_at: time(job.approvedAt),
+    approved_at: formatTimeOrNull(job.approvedAt),
     approved_by: job.approvedBy,
-    rejected_at: time(job.rejectedAt),
+    rejected_at: formatTimeOrNull(job.rejectedAt),
     rejected_by: job.rejectedBy,
     approval_note: job.approvalNote,
     callback_url: job.callbackUrl,
     callback: job.callback === null ? null : viewCallback(job.callback),
     // Undefined is left out of the JSON. Spreading an object in here instead would cost every enqueue dearly.
     schedule_id: job.scheduleId ?? undefined,
-    scheduled_for: time(job.scheduledFor),
+    scheduled_for: formatTimeOrNull(job.scheduledFor),
     mode: job.tenant.mode,
     actions: actionsOn(job.status).filter((action) => scopes.includes(ACTION_SCOPES[action])),
   };
@@ -101,7 +101,7 @@ function viewStep(job: JobDetail, step: StepDetail, position: number) {
     no_retry_on: step.noRetryOn,
     delay: step.delay,
     requires_approval: step.requiresApproval,
-    approved_at: time(step.approvedAt),
+    approved_at: formatTimeOrNull(step.approvedAt),
     attempts: step.attempts,
     response_code: step.response?.code ?? null,
     ...viewResponse(step.response),
@@ -123,7 +123,7 @@ function viewCallback(callback: NonNullable<Job["callback"]>) {
     attempts: callback.attempts,
     response_code: callback.responseCode,
     last_error: callback.lastError,
-    next_retry_at: time(callback.nextRetryAt),
+    next_retry_at: formatTimeOrNull(callback.nextRetryAt),
   };
 }
 
@@ -161,10 +161,6 @@ function viewText({ headers, truncated }: StoredResponse, text: string): RawJson
 
 export function maskHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, isSecretHeader(name) ? "***" : value]),
+    Object.entries(headers).map(([name, value]) => [name, isSecretHeader(name) ? MASK : value]),
   );
-}
-
-function time(ms: number | null): string | null {
-  return ms === null ? null : formatTime(ms);
 }

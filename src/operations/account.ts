@@ -4,8 +4,7 @@ import { SCOPES } from "../accounts/scopes.ts";
 import { MODES } from "../base/tenant.ts";
 import * as field from "./fields.ts";
 import { type Operation, operation } from "./operation.ts";
-
-const count = v.pipe(v.number(), v.integer());
+import { count, countOrNull, described } from "./output-fields.ts";
 
 export const accountOperations: readonly Operation[] = [
   operation({
@@ -20,8 +19,8 @@ export const accountOperations: readonly Operation[] = [
       key: v.object({ id: v.string(), name: v.string() }),
       scopes: v.array(v.picklist(SCOPES)),
       limits: v.object({
-        requests_per_second: v.pipe(v.nullable(count), v.description("Null: no limit.")),
-        burst: v.nullable(count),
+        requests_per_second: described(countOrNull, "Null: no limit."),
+        burst: countOrNull,
         max_body_bytes: count,
       }),
     }),

@@ -1,16 +1,13 @@
 /** What happens to the jobs and schedules of an account, as it happens. */
 import * as v from "valibot";
 import type { Principal } from "../accounts/account.ts";
-import { formatTime } from "../base/clock.ts";
+import { formatTime, formatTimeOrNull } from "../base/clock.ts";
 import type { Tenant } from "../base/tenant.ts";
 import type { Feed, FeedEvent } from "../engine/events.ts";
 import { STATUSES } from "../jobs/job.ts";
 import * as field from "./fields.ts";
-import { timeOrNull, timeOut } from "./job-output.ts";
 import { type Operation, operation, Stream, type StreamItem } from "./operation.ts";
-
-const described = <const T extends v.GenericSchema>(schema: T, text: string) =>
-  v.pipe(schema, v.description(text));
+import { described, timeOrNull, timeOut } from "./output-fields.ts";
 
 const jobEvent = v.object({
   type: v.picklist([
@@ -147,8 +144,7 @@ function positionOf(id: string, feed: Feed, tenant: Tenant): number | null {
 function viewEvent({ type, change }: FeedEvent) {
   const at = formatTime(change.at);
   if (change.kind === "schedule") {
-    const next = change.nextRunAt === null ? null : formatTime(change.nextRunAt);
-    return { type, at, schedule_id: change.scheduleId, next_run_at: next };
+    return { type, at, schedule_id: change.scheduleId, next_run_at: formatTimeOrNull(change.nextRunAt) };
   }
   return {
     type,

@@ -5,6 +5,7 @@ import { parseDuration } from "../base/duration.ts";
 import { RawJson } from "../base/json.ts";
 import { parseUrl } from "../base/url.ts";
 import { isForbiddenHeader } from "../jobs/forbidden-headers.ts";
+import type { PageRequest } from "../store/store.ts";
 
 /**
  * An object that takes these fields and no other. Its entries have no prototype, so that `constructor` and the like are
@@ -251,9 +252,22 @@ export const tags = v.pipe(
 
 export const note = text(0, 1_000, "A word to go with the decision.");
 
+const DEFAULT_LIMIT = 20;
+
 export const page = {
-  limit: v.optional(integer(1, 100, "How many to answer, 1 to 100; 20 by default.")),
+  limit: v.optional(integer(1, 100, `How many to answer, 1 to 100; ${DEFAULT_LIMIT} by default.`)),
   cursor: v.optional(text(1, 255, "The next_cursor of the page before.")),
 };
+
+/** The page that these fields ask for. */
+export function pageRequest({
+  limit = DEFAULT_LIMIT,
+  cursor = null,
+}: {
+  limit?: number | undefined;
+  cursor?: string | null | undefined;
+}): PageRequest {
+  return { limit, cursor };
+}
 
 export const id = (what: string) => v.pipe(v.string(), v.description(`The id of ${what}.`));

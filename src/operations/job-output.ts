@@ -1,28 +1,26 @@
 /** What users read of a job: the schemas behind the API reference and the tools' structured results. */
 import * as v from "valibot";
 import { MODES } from "../base/tenant.ts";
-import { METHODS, STATUSES } from "../jobs/job.ts";
+import { STATUSES } from "../jobs/job.ts";
 import { ERROR_CODES } from "../jobs/outcome.ts";
-
-const described = <const T extends v.GenericSchema>(schema: T, text: string) =>
-  v.pipe(schema, v.description(text));
-/** A schema with a title is described once, under it, in the API reference. */
-const titled = <const T extends v.GenericSchema>(title: string, schema: T) => v.pipe(schema, v.title(title));
-
-export const timeOut = v.pipe(
-  v.string(),
-  v.description("RFC 3339, UTC, milliseconds."),
-  v.metadata({ format: "date-time" }),
-);
-export const timeOrNull = v.nullable(timeOut);
-const textOrNull = v.nullable(v.string());
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
-const countOrNull = v.nullable(count);
-const json = v.unknown();
+import {
+  count,
+  countOrNull,
+  described,
+  headers,
+  json,
+  method,
+  rules,
+  stepWork,
+  textOrNull,
+  timeOrNull,
+  timeOut,
+  titled,
+} from "./output-fields.ts";
 
 const response = {
   response_code: countOrNull,
-  response_headers: v.nullable(v.record(v.string(), v.string())),
+  response_headers: v.nullable(headers),
   response_body: described(
     json,
     "The JSON value when the target sent JSON, else the text, else base64; null for none.",
@@ -34,27 +32,12 @@ const response = {
   ),
 };
 
-const rules = {
-  max_attempts: count,
-  timeout: v.string(),
-  retry_delays: v.nullable(v.array(v.string())),
-  no_retry_on: v.array(v.union([v.number(), v.string()])),
-};
-
-const method = v.picklist(METHODS);
-
 const step = titled(
   "Step",
   v.object({
     name: v.string(),
     status: v.picklist(STATUSES),
-    url: v.string(),
-    method,
-    payload: described(json, "Null: the response of the step before."),
-    headers: v.record(v.string(), v.string()),
-    ...rules,
-    delay: textOrNull,
-    requires_approval: v.boolean(),
+    ...stepWork,
     approved_at: timeOrNull,
     attempts: count,
     ...response,
@@ -122,7 +105,7 @@ export const job = titled(
   v.object({
     ...listed,
     payload: json,
-    headers: v.record(v.string(), v.string()),
+    headers,
     ...response,
     steps: v.nullable(v.array(step)),
   }),
@@ -141,10 +124,3 @@ export const attempt = titled(
     decision: described(v.string(), "A plain sentence: what happens next and why."),
   }),
 );
-
-export function pageOf<const T extends v.GenericSchema>(item: T) {
-  return v.object({
-    data: v.array(item),
-    next_cursor: described(textOrNull, "Give it as cursor to get the next page; null on the last one."),
-  });
-}

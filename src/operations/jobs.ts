@@ -6,11 +6,13 @@ import { type JobDetail, STATUSES } from "../jobs/job.ts";
 import { approve, cancel, FINAL, reject, retry } from "../jobs/lifecycle.ts";
 import { viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
 import type { Enqueued, Rule } from "../store/store.ts";
+import { isObject } from "./faults.ts";
 import * as field from "./fields.ts";
 import { filterFields, filterOf, statusFilter } from "./job-filter.ts";
 import { checkWork, jobFields, newJob, urlsOf } from "./job-input.ts";
-import { attempt, job, listedJob, pageOf } from "./job-output.ts";
+import { attempt, job, listedJob } from "./job-output.ts";
 import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
+import { pageOf } from "./output-fields.ts";
 import { refuseBlocked } from "./targets.ts";
 
 const jobId = field.id("a job");
@@ -108,7 +110,7 @@ export const jobOperations: readonly Operation[] = [
     output: v.object({ data: v.array(job) }),
     check: ({ jobs }) =>
       Array.isArray(jobs)
-        ? jobs.flatMap((one: unknown, i) => (isRecord(one) ? checkWork(one, `/jobs/${i}`) : []))
+        ? jobs.flatMap((one: unknown, i) => (isObject(one) ? checkWork(one, `/jobs/${i}`) : []))
         : [],
     http: { method: "POST", path: "/v1/jobs/batch", status: 201 },
     cli: { command: "jobs create-batch", examples: ["errand jobs create-batch --jobs @jobs.json -o id"] },
@@ -187,7 +189,7 @@ export const jobOperations: readonly Operation[] = [
       const page = await context.store.jobs.list(
         context.principal.tenant,
         { ...filterOf(filter), statuses: status },
-        { limit: limit ?? 20, cursor: cursor ?? null },
+        field.pageRequest({ limit, cursor }),
       );
       return {
         data: page.items.map((one) => viewListedJob(one, context.principal.scopes)),
@@ -207,8 +209,8 @@ export const jobOperations: readonly Operation[] = [
     cli: { command: "jobs attempts", positional: ["id"], examples: ["errand jobs attempts job_01jd…"] },
     mcp: "get_job_attempts",
     problems: ["not_found"],
-    async run(context, { id, limit, cursor }) {
-      const page = { limit: limit ?? 20, cursor: cursor ?? null };
+    async run(context, { id, ...wanted }) {
+      const page = field.pageRequest(wanted);
       const attempts = await context.store.jobs.attempts(context.principal.tenant, id, page);
       if (attempts === null) throw noSuchJob(id);
       return { data: attempts.items.map(viewAttempt), next_cursor: attempts.nextCursor };
@@ -286,7 +288,3 @@ export const jobOperations: readonly Operation[] = [
     run: (context, { id }) => change(context, id, (one, step) => retry(one, step, context.clock.now())),
   }),
 ];
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

@@ -8,15 +8,15 @@ import { Problem } from "../base/errors.ts";
 import { newId } from "../base/ids.ts";
 import { MODES } from "../base/tenant.ts";
 import * as field from "./fields.ts";
-import { pageOf, timeOut } from "./job-output.ts";
 import { type Operation, onceOnly, operation } from "./operation.ts";
+import { described, pageOf, timeOut } from "./output-fields.ts";
 
 const listed = {
   id: v.string(),
   name: v.string(),
   mode: v.picklist(MODES),
   scopes: v.array(v.picklist(SCOPES)),
-  hint: v.pipe(v.string(), v.description("The first and last characters of the key.")),
+  hint: described(v.string(), "The first and last characters of the key."),
   created_at: timeOut,
 };
 
@@ -39,7 +39,7 @@ export const keyOperations: readonly Operation[] = [
         v.description("What the key may do. No scope contains another."),
       ),
     }),
-    output: v.object({ ...listed, key: v.pipe(v.string(), v.description("Shown this once.")) }),
+    output: v.object({ ...listed, key: described(v.string(), "Shown this once.") }),
     http: { method: "POST", path: "/v1/keys", status: 201 },
     cli: {
       command: "keys create",
@@ -82,11 +82,8 @@ export const keyOperations: readonly Operation[] = [
     http: { method: "GET", path: "/v1/keys", status: 200 },
     cli: { command: "keys list", examples: ["errand keys list"] },
     mcp: null,
-    async run({ store, principal }, { limit, cursor }) {
-      const page = await store.accounts.keys(principal.tenant, {
-        limit: limit ?? 20,
-        cursor: cursor ?? null,
-      });
+    async run({ store, principal }, wanted) {
+      const page = await store.accounts.keys(principal.tenant, field.pageRequest(wanted));
       return { data: page.items.map(viewKey), next_cursor: page.nextCursor };
     },
   }),

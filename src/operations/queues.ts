@@ -4,30 +4,29 @@ import { Problem } from "../base/errors.ts";
 import { STATUSES } from "../jobs/job.ts";
 import type { Queue, QueueSettings } from "../store/store.ts";
 import * as field from "./fields.ts";
-import { pageOf } from "./job-output.ts";
 import { type Context, type Operation, operation } from "./operation.ts";
+import { count, countOrNull, described, pageOf } from "./output-fields.ts";
 
 const queueName = v.pipe(v.string(), v.description("The name of a queue."));
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 
 const MAX_CONCURRENCY = 65_536;
 const MAX_RATE = 100_000;
 
 const queue = v.object({
   name: v.string(),
-  concurrency: v.pipe(v.nullable(count), v.description("Attempts at once; null: no limit of its own.")),
-  rate_limit: v.pipe(
+  concurrency: described(countOrNull, "Attempts at once; null: no limit of its own."),
+  rate_limit: described(
     v.nullable(v.object({ limit: count, period: v.string() })),
-    v.description("Attempts begun within any one period; null: no limit of its own."),
+    "Attempts begun within any one period; null: no limit of its own.",
   ),
-  paused: v.pipe(v.boolean(), v.description("A paused queue takes jobs and holds them.")),
-  counts: v.pipe(
+  paused: described(v.boolean(), "A paused queue takes jobs and holds them."),
+  counts: described(
     v.object(Object.fromEntries(STATUSES.map((status) => [status, count]))),
-    v.description("Its jobs by state."),
+    "Its jobs by state.",
   ),
-  oldest_due_age_ms: v.pipe(
-    v.nullable(count),
-    v.description("For how long the oldest due job has waited; null when none is due."),
+  oldest_due_age_ms: described(
+    countOrNull,
+    "For how long the oldest due job has waited; null when none is due.",
   ),
 });
 
@@ -64,10 +63,9 @@ export const queueOperations: readonly Operation[] = [
     http: { method: "GET", path: "/v1/queues", status: 200 },
     cli: { command: "queues list", examples: ["errand queues list"] },
     mcp: "list_queues",
-    async run({ store, principal, clock }, { limit, cursor }) {
+    async run({ store, principal, clock }, wanted) {
       const now = clock.now();
-      const request = { limit: limit ?? 20, cursor: cursor ?? null };
-      const page = await store.queues.list(principal.tenant, request, now);
+      const page = await store.queues.list(principal.tenant, field.pageRequest(wanted), now);
       return { data: page.items.map((one) => viewQueue(one, now)), next_cursor: page.nextCursor };
     },
   }),

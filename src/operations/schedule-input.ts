@@ -1,7 +1,7 @@
 /** What a user says of a schedule, and what is kept of it. */
 import { isDeepStrictEqual } from "node:util";
 import * as v from "valibot";
-import { formatTime, parseTime } from "../base/clock.ts";
+import { formatTimeOrNull, parseTime } from "../base/clock.ts";
 import type { InvalidField } from "../base/errors.ts";
 import type { NewStep, RetryRules } from "../jobs/job.ts";
 import { checkCron } from "../schedules/cron-check.ts";
@@ -142,8 +142,8 @@ function fieldsOf({ job, ...schedule }: Schedule): ScheduleFields {
     ...(job.steps.length === 0 ? {} : { steps: job.steps.map((step) => stepFieldsOf(step, rules)) }),
     on_missed: schedule.onMissed,
     on_overlap: schedule.onOverlap,
-    starts_at: schedule.startsAt === null ? null : formatTime(schedule.startsAt),
-    ends_at: schedule.endsAt === null ? null : formatTime(schedule.endsAt),
+    starts_at: formatTimeOrNull(schedule.startsAt),
+    ends_at: formatTimeOrNull(schedule.endsAt),
     paused: schedule.paused,
   };
 }

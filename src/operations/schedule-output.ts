@@ -1,17 +1,23 @@
 /** What users read of a schedule, its coming times and its ledger. */
 import * as v from "valibot";
-import { METHODS } from "../jobs/job.ts";
 import {
   MISSED_POLICIES,
   OCCURRENCE_OUTCOMES,
   OVERLAP_POLICIES,
   SCHEDULE_STATUSES,
 } from "../schedules/schedule.ts";
-import { timeOrNull, timeOut } from "./job-output.ts";
-
-const textOrNull = v.nullable(v.string());
-const described = <const T extends v.GenericSchema>(schema: T, text: string) =>
-  v.pipe(schema, v.description(text));
+import {
+  described,
+  headers,
+  json,
+  method,
+  rules,
+  stepWork,
+  textOrNull,
+  timeOrNull,
+  timeOut,
+  titled,
+} from "./output-fields.ts";
 
 const fields = {
   id: v.string(),
@@ -24,19 +30,16 @@ const fields = {
     "Why there is a next run or none. ended: no time is left before ends_at. invalid: this version of Errand does not take the expression or the zone any more.",
   ),
   url: textOrNull,
-  method: v.nullable(v.picklist(METHODS)),
-  headers: v.record(v.string(), v.string()),
-  payload: v.unknown(),
-  max_attempts: v.number(),
-  timeout: v.string(),
-  retry_delays: v.nullable(v.array(v.string())),
-  no_retry_on: v.array(v.union([v.number(), v.string()])),
+  method: v.nullable(method),
+  headers,
+  payload: json,
+  ...rules,
   queue: v.string(),
   tags: v.array(v.string()),
   callback_url: textOrNull,
   requires_approval: v.boolean(),
   approval_timeout: textOrNull,
-  steps: v.nullable(v.array(v.record(v.string(), v.unknown()))),
+  steps: v.nullable(v.array(titled("ScheduleStep", v.object({ name: v.string(), ...stepWork })))),
   on_missed: v.picklist(MISSED_POLICIES),
   on_overlap: v.picklist(OVERLAP_POLICIES),
   starts_at: timeOrNull,

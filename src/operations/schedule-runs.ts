@@ -8,8 +8,9 @@ import { jobOfSchedule } from "../schedules/run.ts";
 import { viewFireTime, viewOccurrence } from "../schedules/view.ts";
 import type { Once, OnceResult } from "../store/store.ts";
 import * as field from "./fields.ts";
-import { job, pageOf } from "./job-output.ts";
+import { job } from "./job-output.ts";
 import { type Operation, onceOnly, operation } from "./operation.ts";
+import { pageOf } from "./output-fields.ts";
 import { changeSchedule, noSuchSchedule, scheduleId } from "./schedule-change.ts";
 import { cronExpr, timezone } from "./schedule-input.ts";
 import { fireTimes, occurrence, schedule } from "./schedule-output.ts";
@@ -130,11 +131,8 @@ export const scheduleRunOperations: readonly Operation[] = [
     },
     mcp: null,
     problems: ["not_found"],
-    async run({ store, principal }, { id, limit, cursor }) {
-      const page = await store.schedules.occurrences(principal.tenant, id, {
-        limit: limit ?? 20,
-        cursor: cursor ?? null,
-      });
+    async run({ store, principal }, { id, ...wanted }) {
+      const page = await store.schedules.occurrences(principal.tenant, id, field.pageRequest(wanted));
       if (page === null) throw noSuchSchedule(id);
       return { data: page.items.map(viewOccurrence), next_cursor: page.nextCursor };
     },

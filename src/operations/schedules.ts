@@ -7,8 +7,8 @@ import type { Schedule, ScheduleSpec } from "../schedules/schedule.ts";
 import { viewSchedule } from "../schedules/view.ts";
 import * as field from "./fields.ts";
 import { urlsOf } from "./job-input.ts";
-import { pageOf } from "./job-output.ts";
 import { type Context, type Operation, onceOnly, operation } from "./operation.ts";
+import { pageOf } from "./output-fields.ts";
 import { changeSchedule, decideDue, noSuchSchedule, scheduleId } from "./schedule-change.ts";
 import {
   checkSchedule,
@@ -121,11 +121,8 @@ export const scheduleOperations: readonly Operation[] = [
     http: { method: "GET", path: "/v1/schedules", status: 200 },
     cli: { command: "schedules list", examples: ["errand schedules list"] },
     mcp: "list_schedules",
-    async run(context, { limit, cursor }) {
-      const page = await context.store.schedules.list(context.principal.tenant, {
-        limit: limit ?? 20,
-        cursor: cursor ?? null,
-      });
+    async run({ store, principal }, wanted) {
+      const page = await store.schedules.list(principal.tenant, field.pageRequest(wanted));
       return { data: page.items.map(viewSchedule), next_cursor: page.nextCursor };
     },
   }),

@@ -2,21 +2,21 @@
 import * as v from "valibot";
 import type { SigningSecret } from "../accounts/account.ts";
 import { newSigningSecret } from "../accounts/signing-secret.ts";
-import { formatTime } from "../base/clock.ts";
+import { formatTime, formatTimeOrNull } from "../base/clock.ts";
 import { durationMs } from "../base/duration.ts";
 import { newId } from "../base/ids.ts";
 import * as field from "./fields.ts";
-import { pageOf, timeOrNull, timeOut } from "./job-output.ts";
 import { type Operation, onceOnly, operation } from "./operation.ts";
+import { described, pageOf, timeOrNull, timeOut } from "./output-fields.ts";
 
 const DEFAULT_OVERLAP = "24h";
 
 const secrets = pageOf(
   v.object({
     id: v.string(),
-    secret: v.pipe(v.string(), v.description("whsec_ and base64, as Standard Webhooks has it.")),
+    secret: described(v.string(), "whsec_ and base64, as Standard Webhooks has it."),
     created_at: timeOut,
-    expires_at: v.pipe(timeOrNull, v.description("When it stops signing; null for the current one.")),
+    expires_at: described(timeOrNull, "When it stops signing; null for the current one."),
   }),
 );
 
@@ -25,7 +25,7 @@ function viewSecrets(active: readonly SigningSecret[]) {
     id,
     secret,
     created_at: formatTime(createdAt),
-    expires_at: expiresAt === null ? null : formatTime(expiresAt),
+    expires_at: formatTimeOrNull(expiresAt),
   }));
   return { data, next_cursor: null };
 }

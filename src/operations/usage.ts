@@ -4,11 +4,11 @@ import { utcDay } from "../base/clock.ts";
 import { MODES } from "../base/tenant.ts";
 import * as field from "./fields.ts";
 import { type Operation, operation } from "./operation.ts";
+import { count, described } from "./output-fields.ts";
 
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const figures = {
-  jobs: v.pipe(count, v.description("Jobs made: a pipeline is one; callbacks and retries are none.")),
-  deliveries: v.pipe(count, v.description("Attempts of jobs; those of callbacks are not counted.")),
+  jobs: described(count, "Jobs made: a pipeline is one; callbacks and retries are none."),
+  deliveries: described(count, "Attempts of jobs; those of callbacks are not counted."),
 };
 
 export const usageOperations: readonly Operation[] = [
@@ -28,11 +28,11 @@ export const usageOperations: readonly Operation[] = [
     }),
     output: v.object({
       month: v.string(),
-      mode: v.pipe(v.picklist(MODES), v.description("Only live jobs are billed.")),
+      mode: described(v.picklist(MODES), "Only live jobs are billed."),
       ...figures,
-      days: v.pipe(
+      days: described(
         v.array(v.object({ day: v.string(), ...figures })),
-        v.description("Days on which something happened, in order."),
+        "Days on which something happened, in order.",
       ),
     }),
     http: { method: "GET", path: "/v1/usage", status: 200 },

@@ -1,5 +1,5 @@
 /** How users see a schedule and its ledger. */
-import { formatTime } from "../base/clock.ts";
+import { formatTime, formatTimeOrNull } from "../base/clock.ts";
 import { maskHeaders } from "../jobs/view.ts";
 import { describeCron } from "./describe.ts";
 import type { PreviewedFireTime } from "./firing.ts";
@@ -46,11 +46,11 @@ export function viewSchedule(schedule: Schedule) {
           })),
     on_missed: schedule.onMissed,
     on_overlap: schedule.onOverlap,
-    starts_at: time(schedule.startsAt),
-    ends_at: time(schedule.endsAt),
+    starts_at: formatTimeOrNull(schedule.startsAt),
+    ends_at: formatTimeOrNull(schedule.endsAt),
     paused: schedule.paused,
-    next_run_at: time(schedule.nextRunAt),
-    last_run_at: time(schedule.lastRunAt),
+    next_run_at: formatTimeOrNull(schedule.nextRunAt),
+    last_run_at: formatTimeOrNull(schedule.lastRunAt),
     last_job_id: schedule.lastJobId,
     created_at: formatTime(schedule.createdAt),
     updated_at: formatTime(schedule.updatedAt),
@@ -84,8 +84,4 @@ export function viewOccurrence(occurrence: Occurrence) {
     job_id: occurrence.jobId,
     lateness_ms: occurrence.latenessMs,
   };
-}
-
-function time(ms: number | null): string | null {
-  return ms === null ? null : formatTime(ms);
 }

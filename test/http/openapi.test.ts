@@ -43,6 +43,13 @@ test("every reference leads somewhere, and every component is used", () => {
   assert.deepEqual([...used].sort(), made.sort());
 });
 
+test("the steps of a schedule are described field by field, as those of a job", () => {
+  const fieldsOf = (name: string) => Object.keys(API.components.schemas[name]?.properties ?? {});
+  const results = ["status", "approved_at", "attempts", "duration_ms", "last_error"];
+  const work = fieldsOf("Step").filter((field) => !results.includes(field) && !field.startsWith("response_"));
+  assert.deepEqual(fieldsOf("ScheduleStep"), work);
+});
+
 test("operation ids are unique", () => {
   const ids = allOperations.map(({ operationId }) => operationId);
   assert.equal(new Set(ids).size, ids.length);
