@@ -1,8 +1,7 @@
 /** `errand backup`, `restore`, `resume` and `doctor`: on the data folder as a whole. */
 import type { Command } from "commander";
-import { DEFAULT_DATA_DIR } from "../base/places.ts";
+import { addDataDir, dataDirOf, describeUse, formatOf } from "./command-use.ts";
 import { DiagnosisFault } from "./faults.ts";
-import { describeUse, formatOf } from "./operation-command.ts";
 import { FORMATS_WITHOUT_ID, print } from "./output.ts";
 import type { Session } from "./session.ts";
 
@@ -70,13 +69,12 @@ export function addDataCommands(program: Command, session: Session, load: LoadTo
   ): void {
     const command = program.command(name).summary(summary).description(summary);
     if (argument !== null) command.argument(argument, "The file of the backup.");
-    command.option("--data-dir <folder>", `the data folder [ERRAND_DATA_DIR, else ${DEFAULT_DATA_DIR}]`);
+    addDataDir(command);
     const example = `errand ${name}${argument === null ? "" : " errand-backup.db"}`;
     describeUse(command, [example], FORMATS_WITHOUT_ID);
     command.action(async () => {
-      const { dataDir } = command.opts<{ dataDir?: string }>();
       const format = formatOf(command, session);
-      const folder = dataDir || session.terminal.env["ERRAND_DATA_DIR"] || DEFAULT_DATA_DIR;
+      const folder = dataDirOf(command, session);
       const [file = ""] = command.processedArgs as string[];
       const answer = run(await load(), folder, file);
       if (!("findings" in answer)) return print(name, answer, format, session.terminal);

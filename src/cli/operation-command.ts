@@ -1,9 +1,10 @@
 /** Makes a command of an operation: its arguments and options from the input's fields, its answer printed. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Answer } from "../client/client.ts";
 import { describeField, isRequired } from "../operations/coerce.ts";
 import type { Operation } from "../operations/operation.ts";
 import { isObject } from "./cells.ts";
+import { describeUse, formatOf } from "./command-use.ts";
 import { fieldOptions, inputOf } from "./field-options.ts";
 import { followToEnd, requireCompleted } from "./follow.ts";
 import { FORMATS, FORMATS_WITHOUT_ID, type Format, print } from "./output.ts";
@@ -57,31 +58,6 @@ function formatsOf({ output }: Operation): readonly Format[] {
   const { entries = {} }: Shape = output;
   const fields = entries["data"]?.item?.entries ?? entries;
   return "id" in fields || "name" in fields ? FORMATS : FORMATS_WITHOUT_ID;
-}
-
-/** The output option and the examples that every command has. */
-export function describeUse(
-  command: Command,
-  examples: readonly string[],
-  formats: readonly Format[] = FORMATS,
-): void {
-  command.addOption(
-    new Option("-o, --output <format>", "table for people, the others for programs")
-      .choices(formats)
-      .default("table"),
-  );
-  addExamples(command, examples);
-}
-
-export function addExamples(command: Command, examples: readonly string[]): void {
-  if (examples.length === 0) return;
-  command.addHelpText("after", `\nExamples:\n${examples.map((line) => `  ${line}`).join("\n")}`);
-}
-
-/** The format asked for; from here on errors follow it too. */
-export function formatOf(command: Command, session: Session): Format {
-  session.format = command.opts<{ output: Format }>().output;
-  return session.format;
 }
 
 /** What the answer says beside its data. */

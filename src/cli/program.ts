@@ -2,11 +2,12 @@
 import { Command, Option } from "commander";
 import { OPERATIONS } from "../operations/index.ts";
 import { VERSION } from "../version.ts";
+import { addAccountCommands, type OpenDataFolder } from "./account-commands.ts";
 import { addApply } from "./apply.ts";
+import { addExamples } from "./command-use.ts";
 import { addCompletion } from "./completion.ts";
 import { addDataCommands, type DataTools } from "./data-commands.ts";
-import { addLocalCommands, type OpenDataFolder } from "./local.ts";
-import { addExamples, addOperation } from "./operation-command.ts";
+import { addOperation } from "./operation-command.ts";
 import { UsageFault } from "./output.ts";
 import type { Session } from "./session.ts";
 import { addWait } from "./wait.ts";
@@ -67,7 +68,7 @@ export function buildProgram(session: Session, services: Services, wanted: Wante
   if (isWanted("jobs")) addWait(group("jobs"), session);
   if (isWanted("jobs")) addWatch(group("jobs"), session);
   if (isWanted("schedules")) addApply(group("schedules"), session);
-  addLocalCommands(program, session, services.openDataFolder);
+  addAccountCommands(program, session, services.openDataFolder);
   addMcp(program, session);
   addDataCommands(program, session, () => services.dataTools());
   addCompletion(program, session);

@@ -1,8 +1,8 @@
 /** `errand jobs wait`: ends when the job has ended, and fails when it did. */
 import type { Command } from "commander";
 import { parseDuration } from "../base/duration.ts";
+import { describeUse, formatOf } from "./command-use.ts";
 import { followToEnd, requireCompleted } from "./follow.ts";
-import { describeUse, formatOf } from "./operation-command.ts";
 import { print, UsageFault } from "./output.ts";
 import type { Session } from "./session.ts";
 

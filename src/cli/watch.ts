@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { isPassing } from "../client/client.ts";
 import type { ServerEvent } from "../client/server-events.ts";
 import { cellOf } from "./cells.ts";
-import { describeUse, formatOf } from "./operation-command.ts";
+import { describeUse, formatOf } from "./command-use.ts";
 import type { Format } from "./output.ts";
 import type { Session } from "./session.ts";
 import { printable, type Terminal } from "./terminal.ts";

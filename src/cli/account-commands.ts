@@ -1,7 +1,6 @@
-/** The commands that work on the data folder itself, on the machine of the service; most also while it runs. */
+/** `errand accounts`: on the data folder itself, on the machine of the service, also while it runs. */
 import type { Command } from "commander";
-import { DEFAULT_DATA_DIR } from "../base/places.ts";
-import { describeUse, formatOf } from "./operation-command.ts";
+import { addDataDir, dataDirOf, describeUse, formatOf } from "./command-use.ts";
 import { print, UsageFault } from "./output.ts";
 import type { Session } from "./session.ts";
 
@@ -24,7 +23,7 @@ export type OpenDataFolder = (folder: string, env: NodeJS.ProcessEnv) => Promise
 
 const MAX_NAME = 255;
 
-export function addLocalCommands(program: Command, session: Session, open: OpenDataFolder): void {
+export function addAccountCommands(program: Command, session: Session, open: OpenDataFolder): void {
   const accounts = program.command("accounts").summary("Create and list accounts, in the data folder itself");
   accounts.description(accounts.summary());
 
@@ -54,13 +53,11 @@ export function addLocalCommands(program: Command, session: Session, open: OpenD
     run: (folder: DataFolder) => Promise<unknown>,
   ): void {
     command.description(command.summary());
-    command.option("--data-dir <folder>", `the data folder [ERRAND_DATA_DIR, else ${DEFAULT_DATA_DIR}]`);
+    addDataDir(command);
     describeUse(command, examples);
     command.action(async () => {
-      const { env } = session.terminal;
-      const { dataDir } = command.opts<{ dataDir?: string }>();
       const format = formatOf(command, session);
-      const folder = await open(dataDir || env["ERRAND_DATA_DIR"] || DEFAULT_DATA_DIR, env);
+      const folder = await open(dataDirOf(command, session), session.terminal.env);
       try {
         print(`accounts.${what}`, await run(folder), format, session.terminal);
       } finally {
