@@ -1,4 +1,4 @@
-# docker build -t errand . && docker run -p 3000:3000 -v errand:/data errand
+# docker build -t errand . && docker run -p 127.0.0.1:3000:3000 -v errand-data:/data errand
 FROM node:24-bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends binutils && rm -rf /var/lib/apt/lists/*
 WORKDIR /errand
