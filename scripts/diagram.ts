@@ -1,6 +1,6 @@
 // Writes the state diagram in ARCHITECTURE.md from the table in src/jobs/lifecycle.ts.
 //
-//   node --import tsx scripts/diagram.ts
+//   npm run diagram
 import { readFileSync, writeFileSync } from "node:fs";
 import { STATUSES } from "../src/jobs/job.ts";
 import { EVENTS, FINAL, LIFECYCLE } from "../src/jobs/lifecycle.ts";
