@@ -25,11 +25,6 @@ export function checksum(text: string): string {
   return digits;
 }
 
-/** Whether the last six characters are the checksum of the rest: what a secret scanner asks of a find. */
-export function hasValidChecksum(key: string): boolean {
-  return checksum(key.slice(0, -CHECKSUM_LENGTH)) === key.slice(-CHECKSUM_LENGTH);
-}
-
 /** The mode of a well-formed key, or null. A key that the operator chose (ERRAND_TEST_KEY) has no checksum to check. */
 export function modeOfKey(key: string): Mode | null {
   const mode = FORM.exec(key)?.[1];

@@ -2,8 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { durationMs } from "../base/duration.ts";
 import type { Logger } from "../base/log.ts";
-import type { Delivery } from "../delivery/request.ts";
-import { buildRequest } from "../delivery/request.ts";
+import { buildRequest, type Delivery } from "../delivery/request.ts";
 import type { Sender } from "../delivery/send.ts";
 import { interrupt, release, type Settlement, settle } from "../jobs/lifecycle.ts";
 import type { Outcome } from "../jobs/outcome.ts";

@@ -15,7 +15,6 @@ export class Engine {
   private readonly scheduler: Scheduler;
   private readonly janitor: Janitor;
   private readonly held: Loop;
-  private isSending = false;
 
   constructor(parts: EngineParts) {
     this.parts = parts;
@@ -42,16 +41,10 @@ export class Engine {
     this.janitor.start();
   }
 
-  /** Whether dispatch and cron are running. */
-  get sending(): boolean {
-    return this.isSending;
-  }
-
   private async sendUnlessHeld(now: number): Promise<number | null> {
     if (await this.parts.store.maintenance.isHeld()) return now + HELD_LOOK_MS;
     await this.dispatcher.start();
     this.scheduler.start();
-    this.isSending = true;
     return null;
   }
 

@@ -18,7 +18,6 @@ export function createdJob(tenant: Tenant, job: NewJob, now: number): JobDetail 
     rules: job.rules,
     task,
     step: 0,
-    stepCount: job.steps.length,
     runAt: job.runAt,
     attempts: 0,
     spent: 0,

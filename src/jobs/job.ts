@@ -77,8 +77,6 @@ export interface Job {
   readonly task: Task;
   /** Index of the current step; 0 for a plain job. */
   readonly step: number;
-  /** Number of steps; 0 for a plain job. */
-  readonly stepCount: number;
   /** When the first delivery was asked for. */
   readonly runAt: number;
   /** pending: when the next attempt is due. awaiting_approval: when the wait ends by itself, null for never. */

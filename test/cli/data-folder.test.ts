@@ -4,9 +4,9 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { hasValidChecksum } from "../../src/accounts/api-key.ts";
 import { startTestApp, type TestApp, temporaryFolder } from "../support/app.ts";
 import { cliOf, runCli } from "../support/cli.ts";
+import { hasValidChecksum } from "../support/keys.ts";
 import { startTarget } from "../support/target.ts";
 
 describe("errand accounts", () => {

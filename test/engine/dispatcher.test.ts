@@ -255,7 +255,7 @@ describe("a start", () => {
     await enqueue(store, newJob(now()));
     await engine.start();
     await clock.advance("1m");
-    assert.deepEqual([sender.sent.length, engine.sending], [0, false]);
+    assert.equal(sender.sent.length, 0);
     // What was under way in the backup can be cancelled before it is sent again.
     await store.jobs.change(TENANT, begun!.id, (job) => cancel(job, now()));
     const beside = openStore({ folder, box: BOX, clock, exclusive: false });
@@ -264,7 +264,7 @@ describe("a start", () => {
     await clock.advance("2s");
     // Its start waits for a sync, which takes real time.
     for (let i = 0; i < 1_000 && sender.sent.length === 0; i++) await settle();
-    assert.deepEqual([sender.sent.length, engine.sending], [1, true]);
+    assert.equal(sender.sent.length, 1);
   });
 });
 

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { hasValidChecksum } from "../../src/accounts/api-key.ts";
 import { addAccount } from "../support/accounts.ts";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
 import { readEvents } from "../support/events.ts";
+import { hasValidChecksum } from "../support/keys.ts";
 import { startTarget } from "../support/target.ts";
 
 const as = (key: string) => ({ authorization: `Bearer ${key}` });

@@ -161,7 +161,7 @@ export class Witness {
     const { job } = claim;
     const label =
       claim.callbackOf === null ? this.label(job.id) : `callback of ${this.label(claim.callbackOf)}`;
-    const what = `attempt ${job.attempts} of ${label}${job.stepCount > 0 ? ` step ${job.step}` : ""}`;
+    const what = `attempt ${job.attempts} of ${label}${job.target === null ? ` step ${job.step}` : ""}`;
     this.trace.add(`begins ${what}`);
     const step = `${job.id}/${job.step}`;
     const last = this.begun.get(step) ?? 0;

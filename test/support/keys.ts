@@ -1,5 +1,5 @@
 /** Keys of chosen scopes for a service that runs: put into its data folder, as the local commands do. */
-import { hashApiKey, hintOfKey, newApiKey } from "../../src/accounts/api-key.ts";
+import { checksum, hashApiKey, hintOfKey, newApiKey } from "../../src/accounts/api-key.ts";
 import type { Scope } from "../../src/accounts/scopes.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/ids.ts";
@@ -30,4 +30,9 @@ export async function addKey(app: TestApp, scopes: readonly Scope[]): Promise<st
   );
   await store.close();
   return key;
+}
+
+/** Whether the last six characters are the checksum of the rest: what a secret scanner asks of a find. */
+export function hasValidChecksum(key: string): boolean {
+  return checksum(key.slice(0, -6)) === key.slice(-6);
 }

@@ -121,7 +121,6 @@ export class Rows {
       rules,
       task: step === null ? { ...current, ...rules } : { ...current, ...rulesOf(step) },
       step: row.step,
-      stepCount: row.step_count,
       runAt: row.run_at,
       dueAt: row.due_at,
       attempts: row.attempts,
