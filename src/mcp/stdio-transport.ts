@@ -15,6 +15,9 @@ export class LineTransport implements Transport {
   private readonly output: Writable;
   /** The line that has not ended yet. */
   private begun: Buffer[] = [];
+  /** Requests that wait for their answer. */
+  private readonly asked = new Set<unknown>();
+  private ended = false;
   private closed = false;
 
   constructor(input: Readable, output: Writable) {
@@ -27,7 +30,7 @@ export class LineTransport implements Transport {
     this.input.once("close", this.end);
     this.input.once("end", this.end);
     // The client is gone: there is nobody to tell.
-    this.output.on("error", this.end);
+    this.output.on("error", () => void this.close());
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -35,6 +38,7 @@ export class LineTransport implements Transport {
     // Some readers of lines end one here, too; in JSON these two stand in strings only, where they may be escaped.
     const line = JSON.stringify(message).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
     this.output.write(`${line}\n`);
+    if ("id" in message && !("method" in message)) this.answered(message.id);
   }
 
   async close(): Promise<void> {
@@ -45,7 +49,18 @@ export class LineTransport implements Transport {
     this.onclose?.();
   }
 
-  private readonly end = (): void => void this.close();
+  /** What was asked before the input ended is still answered, as a pipe's reader expects. */
+  private readonly end = (): void => {
+    if (this.ended || this.closed) return;
+    this.take(Buffer.from("\n"));
+    this.ended = true;
+    if (this.asked.size === 0) void this.close();
+  };
+
+  private answered(id: unknown): void {
+    this.asked.delete(id);
+    if (this.ended && this.asked.size === 0) void this.close();
+  }
 
   private readonly take = (chunk: Buffer): void => {
     let start = 0;
@@ -66,7 +81,12 @@ export class LineTransport implements Transport {
       return;
     }
     try {
-      this.onmessage?.(parseJSONRPCMessage(read.message));
+      const message = parseJSONRPCMessage(read.message);
+      if ("method" in message && "id" in message) this.asked.add(message.id);
+      this.onmessage?.(message);
+      // A request that was cancelled gets no answer.
+      if ("method" in message && message.method === "notifications/cancelled")
+        this.answered(message.params?.["requestId"]);
     } catch (error) {
       const message = "This is no JSON-RPC message.";
       void this.send({ jsonrpc: "2.0", error: { code: INVALID_REQUEST, message } });

@@ -44,6 +44,29 @@ describe("errand mcp", () => {
     assert.ok(said[0].result.content[0].text.includes(`"payload":${payload}`));
   });
 
+  test("what was asked before the input ended is answered, a last line without a line end too", async () => {
+    const { command, args, env } = stdioCommand(app);
+    const child = spawn(command, args, {
+      env: { ...process.env, ...env },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const gone = once(child, "exit");
+    const { id } = await app.createJob({ url: "http://127.0.0.1:9/", delay: "1h" });
+    // The one that was cancelled is not waited for (MCP, cancellation: it gets no answer).
+    const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`;
+    const lines = [
+      call(1, "list_queues", "{}"),
+      call(3, "wait_for_job", `{"id":"${id}"}`),
+      cancelled,
+      call(2, "list_jobs", "{}"),
+    ];
+    child.stdin.end(lines.join("\n"));
+    const said: unknown[] = [];
+    for await (const line of createInterface(child.stdout)) said.push(JSON.parse(line).id);
+    assert.deepEqual(said.toSorted(), [1, 2]);
+    assert.deepEqual(await gone, [0, null]);
+  });
+
   test("a line that is no message is told so, and the next one is answered", async () => {
     const { said } = await converse(app, ["{nope", `{"a":1}`, "", call(7, "list_jobs", "{}")], 3);
     assert.deepEqual(
