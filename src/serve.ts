@@ -1,4 +1,5 @@
 /** `errand serve`: starts the service, tells a first-time user what to paste, and stops it on a signal. */
+import { isatty } from "node:tty";
 import { setFlagsFromString } from "node:v8";
 import { type RunningApp, startApp } from "./app.ts";
 import { readConfig } from "./config.ts";
@@ -43,6 +44,12 @@ function stopOnSignals(starting: Promise<RunningApp>): void {
   };
   // A start that fails is told by who awaits it.
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal).catch(() => {}));
+  // Node undoes what nohup did about SIGHUP, so it is done here: who has no terminal cannot lose one. A terminal
+  // that is closed tells so twice, by its shell and by the system, and neither is a wish to stop at once.
+  const onTerminal = [0, 1, 2].some((fd) => isatty(fd));
+  process.on("SIGHUP", () => {
+    if (onTerminal && !stopping) void stop("SIGHUP").catch(() => {});
+  });
 }
 
 /** Shown once, on stderr, so that stdout stays a log. */
