@@ -8,9 +8,14 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export const LOG_FORMATS = ["pretty", "json"] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
+/** How much is kept of what stdout does not take at the moment; lines beyond it are lost. */
+const UNWRITTEN_CHARS = 1024 * 1024;
+
 export function createLogger(level: LogLevel, format: LogFormat): Logger {
   // Synchronous, since what is said just before a crash is what one wants to read.
-  const stdout = pino.destination({ dest: 1, sync: true });
+  const stdout = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_CHARS });
+  // A file on a full disk, a terminal that was closed: no reason to stop delivering. It is tried again at each line.
+  stdout.on("error", () => {});
   const options: pino.LoggerOptions = {
     level,
     base: null,

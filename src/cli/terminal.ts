@@ -33,6 +33,8 @@ export function processTerminal(clock: Clock): Terminal {
     if (error.code !== "EPIPE") throw error;
     process.exit(0);
   });
+  // What is said aside is for whom it may concern: a reader who left, or a terminal that was closed, ends nothing.
+  stderr.on("error", () => {});
   const painter = (on: boolean) => (text: string, style: Style | null) =>
     on && style !== null ? styleText(style, text, { validateStream: false }) : text;
   return {
