@@ -73,6 +73,19 @@ test("a backup or a restore that does not fit is refused, and leaves nothing", a
   assert.equal(errand("restore", backup, "--data-dir", folder).status, 0);
 });
 
+test("a start on a full disk says which, and what to do", async (t) => {
+  const used = await usedDisk(t, "kill");
+  if (used === null) return;
+  const end = await used.fill();
+  const { status, stderr } = errand("serve", "--data-dir", used.folder, "--port", "0");
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /^errand: the disk of [^\n]+errand\.db is full or fails \([^\n]+\): free some space\n$/,
+  );
+  await end();
+});
+
 test("doctor on a full disk says that it is full, and not that the data is damaged", async (t) => {
   const used = await usedDisk(t, "stop");
   if (used === null) return;

@@ -6,7 +6,7 @@ import { makeFolder } from "../../base/folder.ts";
 import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
 import { copyDatabase } from "./copy.ts";
 import { syncFolder } from "./durability.ts";
-import { isDamage, isDiskFault, StoreFault } from "./fault.ts";
+import { isDamage, StoreFault, told } from "./fault.ts";
 import { lockFolder } from "./lock.ts";
 import { missingMigrations } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
@@ -80,11 +80,7 @@ function withConnection<T>(file: string, options: { readonly?: true }, work: (db
     db.pragma("synchronous = FULL");
     return work(db);
   } catch (error) {
-    if (!isDiskFault(error)) throw error;
-    throw new StoreFault(
-      "refused",
-      `the disk of ${file} is full or fails (${error.message}): free some space`,
-    );
+    throw told(error, file);
   } finally {
     db.close();
   }

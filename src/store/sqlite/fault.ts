@@ -25,3 +25,9 @@ export function isDamage(error: unknown): error is Error {
 export function isDiskFault(error: unknown): error is Error {
   return error instanceof Error && "code" in error && DISK_FAULTS.test(String(error.code));
 }
+
+/** The same error as a sentence that names the file and the way out; any other error as it is. */
+export function told(error: unknown, file: string): unknown {
+  if (!isDiskFault(error)) return error;
+  return new StoreFault("refused", `the disk of ${file} is full or fails (${error.message}): free some space`);
+}

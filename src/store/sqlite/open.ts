@@ -13,7 +13,7 @@ import { claimCommands } from "./claims.ts";
 import { BUSY_TIMEOUT_MS, type Connection, closeWithoutCheckpoint, connect } from "./connection.ts";
 import { Directory } from "./directory.ts";
 import { Durability } from "./durability.ts";
-import { StoreFault } from "./fault.ts";
+import { StoreFault, told } from "./fault.ts";
 import { jobInserter } from "./insert.ts";
 import { jobCommands } from "./jobs.ts";
 import { lockFolder } from "./lock.ts";
@@ -130,7 +130,7 @@ export function openStore({
   } catch (error) {
     opened?.close();
     unlock();
-    throw error;
+    throw told(error, file);
   }
 }
 
