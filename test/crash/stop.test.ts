@@ -1,12 +1,12 @@
 /** SIGTERM drains and exits 0; a second one stops at once; a second service on the folder is refused. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { temporaryFolder } from "../support/app.ts";
-import { startProcess } from "../support/process.ts";
+import { BUNDLE, startProcess } from "../support/process.ts";
 import { gate, startTarget } from "../support/target.ts";
 
 async function held(t: TestContext) {
@@ -132,4 +132,17 @@ test("a start that fails says why in one line and exits", async (t) => {
   const [code] = await once(child, "close");
   assert.equal(code, 1);
   assert.match(printed, /^errand: the secrets in .* were sealed with another secret key.*\n$/);
+});
+
+test("a folder that cannot be made is said to be so, also where Node would try for ever", () => {
+  const deleted = temporaryFolder();
+  const service = `"${process.execPath}" "${BUNDLE}" --port 0`;
+  for (const [command, named] of [
+    [`exec ${service} --data-dir /proc/errand/data`, "/proc/errand/data"],
+    [`cd "${deleted}" && rmdir "${deleted}" && exec ${service}`, "./errand-data"],
+  ] as const) {
+    const { status, stderr } = spawnSync("sh", ["-c", command], { encoding: "utf8", timeout: 30_000 });
+    assert.equal(status, 1, stderr);
+    assert.ok(stderr.startsWith(`errand: the data folder ${named} cannot be used (ENOENT)`), stderr);
+  }
 });

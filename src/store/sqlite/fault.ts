@@ -29,5 +29,8 @@ export function isDiskFault(error: unknown): error is Error {
 /** The same error as a sentence that names the file and the way out; any other error as it is. */
 export function told(error: unknown, file: string): unknown {
   if (!isDiskFault(error)) return error;
-  return new StoreFault("refused", `the disk of ${file} is full or fails (${error.message}): free some space`);
+  return new StoreFault(
+    "refused",
+    `the disk of ${file} is full or fails (${error.message}): free some space`,
+  );
 }
