@@ -7,12 +7,14 @@ import type { Logger } from "../base/log.ts";
 import { authenticate, requireScope } from "../http/auth.ts";
 import { readBody } from "../http/body.ts";
 import { type HttpEnv, headerOf } from "../http/env.ts";
+import { EVENT_STREAM } from "../http/events.ts";
 import { problemDocument, problemOf } from "../http/problem.ts";
 import { callOperation } from "../operations/call.ts";
 import { type Operation, type Services, Stream } from "../operations/operation.ts";
 import { readMessage } from "./message.ts";
 import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
+import { StructuredTexts } from "./structured.ts";
 import { toolsOf } from "./tools.ts";
 
 export interface McpParts {
@@ -43,14 +45,22 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
     const further = Array.isArray(message) ? message.length - 1 : 0;
     for (let i = 0; i < further; i++) c.var.limitRate(principal.tenant);
 
-    const call = (toolCall: ToolCall) => answerTo(toolCall, principal, c);
-    const handler = createMcpHandler(() => createMcpServer(tools, call), {
+    let answeredChars = 0;
+    const call = async (toolCall: ToolCall) => {
+      const answer = await answerTo(toolCall, principal, c);
+      if (answeredChars > 0 && answeredChars + answer.body.length > MAX_TOGETHER_CHARS)
+        throw tooMuchTogether();
+      answeredChars += answer.body.length;
+      return answer;
+    };
+    const texts = new StructuredTexts();
+    const handler = createMcpHandler(() => createMcpServer(tools, call, texts), {
       // There is nothing to subscribe to: the tools are those of the version that runs.
       maxSubscriptions: 0,
       onerror: (error) =>
         log.debug({ err: error, request_id: c.var.requestId }, "an MCP request was refused"),
     });
-    return handler.fetch(c.req.raw, { parsedBody: message });
+    return woven(await handler.fetch(c.req.raw, { parsedBody: message }), texts);
   };
 
   /** The operation called in this process, and answered as the REST API would. */
@@ -72,6 +82,31 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
       return { status: problem.status, body: JSON.stringify(problemDocument(problem, c.var.requestId)) };
     }
   }
+}
+
+/** The answers to one request wait together until its sender has read them. */
+const MAX_TOGETHER_CHARS = 16 * 1024 * 1024;
+
+function tooMuchTogether(): Problem {
+  return new Problem(
+    "payload_too_large",
+    "The answers to the messages of this request are over 16 MiB together; send this one in a request of its own.",
+  );
+}
+
+/** The response with the structured results in their places. */
+async function woven(response: Response, texts: StructuredTexts): Promise<Response> {
+  const { body } = response;
+  if (body === null) return response;
+  if (response.headers.get("content-type") !== EVENT_STREAM)
+    return new Response(texts.weave(await response.text()), response);
+  // Each message is written in one piece.
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  const weaving = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (piece, out) => out.enqueue(encoder.encode(texts.weave(decoder.decode(piece)))),
+  });
+  return new Response(body.pipeThrough(weaving), response);
 }
 
 /** The text of a request that says that it is JSON. */

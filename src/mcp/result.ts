@@ -3,6 +3,7 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { InvalidField } from "../base/errors.ts";
 import { JsonCursor, nestsWithin } from "../base/json.ts";
 import type { problemDocument } from "../http/problem.ts";
+import type { StructuredTexts } from "./structured.ts";
 
 /** An answer of the REST API, or the same thing made in this process. */
 export interface Answer {
@@ -12,11 +13,14 @@ export interface Answer {
 
 type ProblemDocument = ReturnType<typeof problemDocument>;
 
-export function toolResult({ status, body }: Answer): CallToolResult {
+export function toolResult({ status, body }: Answer, texts: StructuredTexts): CallToolResult {
   if (status >= 400) return refusal(status, body);
   // An operation without output: there is nothing to say but that it was done.
   if (body === "") return { content: [{ type: "text", text: "Done." }], structuredContent: {} };
-  return { content: [{ type: "text", text: body }], structuredContent: exact(body) };
+  return {
+    content: [{ type: "text", text: body }],
+    structuredContent: texts.put(new DeepResponses(body).asTexts()),
+  };
 }
 
 function refusal(status: number, body: string): CallToolResult {
@@ -47,26 +51,7 @@ export function problemResult(
   return { isError: true, content: [{ type: "text", text: lines.join("\n") }] };
 }
 
-declare global {
-  interface JSON {
-    /** A number as it was written, to be written again by JSON.stringify (ECMAScript, JSON.parse source text access). */
-    rawJSON(text: string): object;
-  }
-}
-
-type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
-
-/** JSON.parse, but numbers that JavaScript cannot hold, such as 64-bit ids, are written on as they were read. */
-function exact(text: string): Record<string, unknown> {
-  const reviver: Reviver = (_, value, { source }) =>
-    typeof value === "number" && source !== undefined && String(value) !== source
-      ? JSON.rawJSON(source)
-      : value;
-  const shallow = new DeepResponses(text).asTexts();
-  return JSON.parse(shallow, reviver as (key: string, value: unknown) => unknown) as Record<string, unknown>;
-}
-
-/** What JSON.parse with a reviver and JSON.stringify go down is as deep as the stack: a few thousand levels at best. */
+/** What clients go down is as deep as their stack: a few thousand levels at best. */
 const MAX_STRUCTURED_DEPTH = 500;
 
 /** The responses in an answer that nest deeper, each put as the text that it is; a payload never does. */

@@ -5,6 +5,7 @@ import { IDEMPOTENCY_KEY_FORM, isIdempotencyKey } from "../operations/call.ts";
 import type { Operation } from "../operations/operation.ts";
 import { VERSION } from "../version.ts";
 import { type Answer, problemResult, toolResult } from "./result.ts";
+import type { StructuredTexts } from "./structured.ts";
 import { IDEMPOTENCY_KEY, type Tool } from "./tools.ts";
 
 export interface ToolCall {
@@ -23,8 +24,16 @@ create_job enqueues one; wait_for_job or get_job tells how it went; get_job_atte
 create_schedule makes a job each time a cron expression fires. Durations are written 30s, 5m, 1h, 1d; times as in RFC 3339.
 Lists are newest first: give next_cursor as cursor to go on. An error says which argument to change.`;
 
-/** A server for one connection, or for one request where there is none. */
-export function createMcpServer(tools: ReadonlyMap<string, Tool>, call: CallOperation): McpServer {
+/**
+ * A server for one connection, or for one request where there is none.
+ *
+ * @param texts to be woven into what the server writes.
+ */
+export function createMcpServer(
+  tools: ReadonlyMap<string, Tool>,
+  call: CallOperation,
+  texts: StructuredTexts,
+): McpServer {
   const server = new McpServer(
     { name: "errand", title: "Errand", version: VERSION },
     { instructions: INSTRUCTIONS },
@@ -45,6 +54,7 @@ export function createMcpServer(tools: ReadonlyMap<string, Tool>, call: CallOper
       const { idempotencyKey, input } = split(tool, params.arguments ?? {});
       return toolResult(
         await call({ operation: tool.operation, input, idempotencyKey, signal: mcpReq.signal }),
+        texts,
       );
     } catch (error) {
       if (error instanceof Problem) return problemResult(error.code, error.message, error.errors);

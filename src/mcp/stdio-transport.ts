@@ -2,6 +2,7 @@
 import type { Readable, Writable } from "node:stream";
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from "@modelcontextprotocol/server";
 import { readMessage } from "./message.ts";
+import type { StructuredTexts } from "./structured.ts";
 
 /** JSON-RPC 2.0 §5.1. */
 const INVALID_REQUEST = -32_600;
@@ -13,6 +14,7 @@ export class LineTransport implements Transport {
 
   private readonly input: Readable;
   private readonly output: Writable;
+  private readonly texts: StructuredTexts;
   /** The line that has not ended yet. */
   private begun: Buffer[] = [];
   /** Requests that wait for their answer. */
@@ -20,9 +22,10 @@ export class LineTransport implements Transport {
   private ended = false;
   private closed = false;
 
-  constructor(input: Readable, output: Writable) {
+  constructor(input: Readable, output: Writable, texts: StructuredTexts) {
     this.input = input;
     this.output = output;
+    this.texts = texts;
   }
 
   async start(): Promise<void> {
@@ -36,8 +39,8 @@ export class LineTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.closed) return;
     // Some readers of lines end one here, too; in JSON these two stand in strings only, where they may be escaped.
-    const line = JSON.stringify(message).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
-    this.output.write(`${line}\n`);
+    const line = this.texts.weave(JSON.stringify(message));
+    this.output.write(`${line.replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")}\n`);
     if ("id" in message && !("method" in message)) this.answered(message.id);
   }
 

@@ -9,6 +9,7 @@ import type { Operation } from "../operations/operation.ts";
 import type { Answer } from "./result.ts";
 import { createMcpServer, type ToolCall } from "./server.ts";
 import { LineTransport } from "./stdio-transport.ts";
+import { StructuredTexts } from "./structured.ts";
 import { toolsOf } from "./tools.ts";
 
 /** Serves until the input ends. */
@@ -18,11 +19,12 @@ export function serveMcpOverStdio(
   { input, output }: { input: Readable; output: Writable },
 ): Promise<void> {
   const tools = toolsOf(operations);
-  const transport = new LineTransport(input, output);
+  const texts = new StructuredTexts();
+  const transport = new LineTransport(input, output, texts);
   return new Promise((resolve) => {
     input.once("close", resolve);
     input.once("end", resolve);
-    serveStdio(() => createMcpServer(tools, (call) => passOn(client, call)), {
+    serveStdio(() => createMcpServer(tools, (call) => passOn(client, call), texts), {
       transport,
       maxSubscriptions: 0,
     });

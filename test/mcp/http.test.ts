@@ -140,6 +140,30 @@ test("a job whose target answered with very deep JSON can be read: its response 
   }
 });
 
+test("a response stands in the structured result as the target wrote it, on one line", async (t) => {
+  const laidOut = `{\r\n  "n": 1.0,\n  "twice": 1, "twice": 2,\r  "text": "a\\nb"\n}`;
+  const target = await startTarget(() => ({ body: laidOut }));
+  t.after(() => target.close());
+  const { id } = await app.createJob({ url: target.url });
+  assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).status, 200);
+  const { text } = await post(call("get_job", { id }));
+  assert.ok(text.includes(`"response_body":${laidOut.replaceAll(/[\r\n]+/g, " ")}`), text);
+  const { response_body } = dataOf(messages(text)[0].result);
+  assert.deepEqual(response_body, { n: 1, twice: 2, text: "a\nb" });
+});
+
+test("answers of over 16 MiB together are not given to one request: what does not fit is asked for by itself", async (t) => {
+  const target = await startTarget(() => ({ status: 500, body: `"${"x".repeat((1 << 20) - 2)}"` }));
+  t.after(() => target.close());
+  const { id } = await app.createJob({ url: target.url, max_attempts: 7, retry_delays: ["0s"] });
+  assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).body["attempts"], 7);
+  const ask = (n: number) => ({ ...call("get_job_attempts", { id }), id: n });
+  const { text } = await post([ask(1), ask(2), ask(3), ask(4)]);
+  const codes = messages(text).map(({ result }) => codeOf(result));
+  assert.deepEqual(codes.toSorted(), [null, null, "payload_too_large", "payload_too_large"].toSorted());
+  assert.equal(codeOf(messages((await post(ask(5))).text)[0].result), null);
+});
+
 describe("errors and repeats", () => {
   test("an error names each wrong argument and what would be right", async () => {
     const { text } = await post(call("create_job", { url: "ftp://x/", max_attempts: 0, nope: 1 }));

@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { startTestApp, type TestApp } from "../support/app.ts";
 import { addKey } from "../support/keys.ts";
 import { CURRENT, codeOf, connectMcp, type Service, stdioCommand, textOf } from "../support/mcp.ts";
+import { startTarget } from "../support/target.ts";
 
 let app: TestApp;
 before(async () => {
@@ -65,6 +66,15 @@ describe("errand mcp", () => {
     for await (const line of createInterface(child.stdout)) said.add(JSON.parse(line).id);
     assert.deepEqual(said, new Set([1, 2]));
     assert.deepEqual(await gone, [0, null]);
+  });
+
+  test("a response that the target laid out over several lines stands on one", async (t) => {
+    const target = await startTarget(() => ({ body: `{\r\n  "n": 1.0\n}` }));
+    t.after(() => target.close());
+    const { id } = await app.createJob({ url: target.url });
+    await app.call("GET", `/v1/jobs/${id}?wait=30s`);
+    const { said } = await converse(app, [call(1, "get_job", `{"id":"${id}"}`)], 1);
+    assert.deepEqual(said[0].result.structuredContent.response_body, { n: 1 });
   });
 
   test("a line that is no message is told so, and the next one is answered", async () => {
