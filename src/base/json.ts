@@ -35,16 +35,6 @@ export function stringify(value: unknown, indent?: number): string {
 
 export class JsonFault extends Error {}
 
-/** Whether the text is JSON (RFC 8259). */
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 export const MAX_DEPTH = 64;
 
 /**

@@ -1,5 +1,6 @@
 /** What a step of a pipeline sends: its own payload with references filled in, or the response of the step before. */
-import { isJson, RawJson } from "../base/json.ts";
+import { RawJson } from "../base/json.ts";
+import { isJson } from "../base/json-check.ts";
 import { utf8Text } from "../base/utf8.ts";
 import type { Step, StoredResponse } from "./job.ts";
 import type { Headers } from "./outcome.ts";

@@ -2,7 +2,8 @@
 
 import type { Scope } from "../accounts/scopes.ts";
 import { formatTime, formatTimeOrNull } from "../base/clock.ts";
-import { isJson, RawJson } from "../base/json.ts";
+import { RawJson } from "../base/json.ts";
+import { isJson } from "../base/json-check.ts";
 import { utf8Text } from "../base/utf8.ts";
 import type { Attempt, Job, JobDetail, StepDetail, StoredResponse } from "./job.ts";
 import { actionsOn, FINAL } from "./lifecycle.ts";
