@@ -7,8 +7,10 @@ export interface HttpEnv {
   Bindings: HttpBindings;
   Variables: {
     requestId: string;
-    /** Counts the request against its tenant's rate limit; throws `rate_limited`. */
+    /** Counts the request against its tenant's rate limit; throws `rate_limited`, also while too many answers are unread. */
     limitRate: (tenant: Tenant) => void;
+    /** Counts the length of an answer among those that its tenant has not read yet. */
+    countAnswer: (tenant: Tenant, length: number) => void;
   };
 }
 

@@ -59,6 +59,7 @@ async function serve(c: HonoContext<HttpEnv>, operation: Operation, services: Se
     signal: () => c.req.raw.signal,
   });
   if (done instanceof Stream) return stream(c, done, services);
+  c.get("countAnswer")(principal.tenant, done.answer.body.length);
   return respond(done.answer, done.replayed ? { "Idempotency-Replayed": "true" } : {});
 }
 

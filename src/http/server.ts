@@ -9,6 +9,7 @@ import { newId } from "../base/ids.ts";
 import type { Logger } from "../base/log.ts";
 import type { Operation, Services } from "../operations/operation.ts";
 import { type HttpEnv, headerOf } from "./env.ts";
+import { inTurn } from "./in-turn.ts";
 import { answerMalformed, malformed } from "./malformed.ts";
 import type { Metrics } from "./metrics.ts";
 import { mountOperations, refuseOtherMethods } from "./mount.ts";
@@ -18,6 +19,7 @@ import type { RateLimiter } from "./rate-limit.ts";
 import { mountReference } from "./reference.ts";
 import { FixedPathRouter } from "./router.ts";
 import { SAFE_HEADERS } from "./safe-headers.ts";
+import { UnreadAnswers } from "./unread.ts";
 
 export interface HttpParts {
   readonly operations: readonly Operation[];
@@ -39,6 +41,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 export function createApp(parts: HttpParts): Hono<HttpEnv> {
   const { operations, services, limitRate, clock, log, metrics, notReady, version, mountDoors } = parts;
   const app = new Hono<HttpEnv>({ router: new FixedPathRouter() });
+  const unread = new UnreadAnswers();
 
   app.use(async function identify(c, next) {
     const given = headerOf(c, "x-request-id");
@@ -71,8 +74,10 @@ export function createApp(parts: HttpParts): Hono<HttpEnv> {
     // Reading stays possible when the disk does not take writes; the store refuses what it cannot promise.
     if (reason === STOPPING) throw unavailable("Errand is shutting down.");
     c.set("limitRate", (tenant) => {
+      unread.check(tenant);
       for (const [name, value] of limitRate(tenant)) c.env.outgoing.setHeader(name, value);
     });
+    c.set("countAnswer", (tenant, length) => unread.add(tenant, length, c.env.outgoing));
     await next();
   });
 
@@ -128,6 +133,8 @@ const SWEEP_MS = 20;
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_MS = 65_000;
+/** A connection on which nothing moves for so long, neither way, is cut off; a wait takes 60 s at most, and streams have heartbeats. */
+const STANDSTILL_MS = 120_000;
 
 export function listen(
   app: Hono<HttpEnv>,
@@ -147,6 +154,7 @@ export function listen(
       return answered;
     },
   });
+  const next = inTurn((incoming, outgoing) => void answer(incoming, outgoing));
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -156,9 +164,10 @@ export function listen(
       // Node's own refusals have no body and no request id; these are answered by the app.
       requireHostHeader: false,
     },
-    (incoming, outgoing) => void answer(incoming, outgoing),
+    next,
   );
-  server.on("checkExpectation", (incoming, outgoing) => void answer(incoming, outgoing));
+  server.timeout = STANDSTILL_MS;
+  server.on("checkExpectation", next);
   answerMalformed(server, clock);
   const connections = new Set<Socket>();
   server.on("connection", (socket) => {

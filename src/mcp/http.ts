@@ -51,6 +51,8 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
       if (answeredChars > 0 && answeredChars + answer.body.length > MAX_TOGETHER_CHARS)
         throw tooMuchTogether();
       answeredChars += answer.body.length;
+      // It stands in the result as text and as structure.
+      c.var.countAnswer(principal.tenant, 2 * answer.body.length);
       return answer;
     };
     const texts = new StructuredTexts();

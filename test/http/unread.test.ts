@@ -1,0 +1,80 @@
+/** Answers that nobody reads: a client that asks for much and reads nothing does not fill the memory. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { startTestApp, TEST_KEY, type TestApp } from "../support/app.ts";
+import { rawRequest } from "../support/raw-request.ts";
+import { startTarget, type Target } from "../support/target.ts";
+
+const MIB = 1 << 20;
+
+let app: TestApp;
+let target: Target;
+/** A page of this job's attempts is 8 MiB long, and more than the system keeps for a connection. */
+let page: string;
+before(async () => {
+  app = await startTestApp({ config: { rateLimit: 0 } });
+  target = await startTarget(() => ({ status: 500, body: "x".repeat(MIB) }));
+  const { id } = await app.createJob({ url: target.url, max_attempts: 8, retry_delays: ["0s"] });
+  assert.equal((await app.ended(id))["attempts"], 8);
+  page = request(`/v1/jobs/${id}/attempts`);
+});
+after(async () => {
+  await app.stop();
+  await target.close();
+});
+
+function request(path: string, more = ""): string {
+  return `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${TEST_KEY}\r\n${more}\r\n`;
+}
+
+/** A connection that has sent this, and on which the beginning of an answer has come; nothing more of it is read. */
+async function unread(sent: string): Promise<Socket> {
+  const socket = connect(app.port, "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write(sent);
+  await once(socket, "readable");
+  return socket;
+}
+
+const usage = () => app.call("GET", "/v1/usage");
+
+describe("answers that nobody reads", () => {
+  test("over 64 MiB of them on many connections, and the account gets 429 until they are gone", async () => {
+    const sockets: Socket[] = [];
+    let refused = await usage();
+    while (refused.status === 200 && sockets.length < 20) {
+      sockets.push(await unread(page));
+      refused = await usage();
+    }
+    assert.equal(sockets.length, 8);
+    assert.equal(refused.status, 429);
+    assert.equal(refused.body["code"], "rate_limited");
+    assert.equal(refused.headers.get("retry-after"), "1");
+    for (const socket of sockets) socket.destroy();
+    while ((await usage()).status !== 200);
+  });
+
+  test("requests sent ahead on one connection wait for the answers before them to be read", async () => {
+    const socket = await unread(page.repeat(50));
+    assert.equal((await usage()).status, 200);
+    socket.destroy();
+  });
+
+  test("requests sent ahead are answered in turn, each one", async () => {
+    const last = request("/livez", "Connection: close\r\n");
+    const socket = connect(app.port, "127.0.0.1");
+    socket.write(request("/livez").repeat(99) + last);
+    let text = "";
+    for await (const piece of socket.setEncoding("utf8")) text += piece;
+    assert.equal(text.split("HTTP/1.1 200 OK").length, 101);
+  });
+
+  test("a client that sends on and on and reads nothing is cut off", async () => {
+    const socket = await unread(page + request("/livez").repeat(200));
+    socket.resume();
+    await once(socket, "close");
+    assert.equal((await rawRequest(app.port, request("/livez"))).status, 200);
+  });
+});
