@@ -39,11 +39,12 @@ export const MAX_DEPTH = 64;
 
 /**
  * Parses a request body. Values at a place where `isRaw` says so come back as {@link RawJson}. Throws a
- * {@link JsonFault} when the text is not JSON (RFC 8259), nests deeper than {@link MAX_DEPTH}, or names a key twice
- * outside a raw value, where one of the two would silently be lost.
+ * {@link JsonFault} when the text is not JSON (RFC 8259), nests deeper than {@link MAX_DEPTH}, or, outside a raw value,
+ * has an object of over {@link MAX_MEMBERS} members or names a key twice, where one of the two would silently be lost.
  *
  * @param isRaw asked with the path of keys, `[]` for the index of an array: `jobs/[]/payload`.
- * @param maxDepth `Infinity` for what Errand itself has said: a response in it may be of any depth.
+ * @param maxDepth `Infinity` for what Errand itself has said: a response in it may be of any depth, and have any number
+ *   of headers.
  */
 export function parseJson(text: string, isRaw: (path: string) => boolean, maxDepth = MAX_DEPTH): unknown {
   let value: unknown;
@@ -174,10 +175,12 @@ class Gauge extends JsonCursor {
 /** Walks the text beside its parsed value, in one pass over the characters. */
 class Scanner extends JsonCursor {
   private readonly isRaw: (path: string) => boolean;
+  private readonly maxMembers: number;
 
   constructor(text: string, isRaw: (path: string) => boolean, maxDepth: number) {
     super(text, maxDepth);
     this.isRaw = isRaw;
+    this.maxMembers = maxDepth === MAX_DEPTH ? MAX_MEMBERS : Number.POSITIVE_INFINITY;
   }
 
   /** `path` null: below what is longer than any place. */
@@ -197,6 +200,8 @@ class Scanner extends JsonCursor {
   private object(object: Record<string, unknown>, path: string | null): unknown {
     const seen = new Set<string>();
     this.members((key) => {
+      if (seen.size === this.maxMembers)
+        throw new JsonFault(`an object in it, no part of a payload, has more than ${MAX_MEMBERS} members`);
       if (seen.has(key)) throw new JsonFault(`the key ${JSON.stringify(key)} appears twice in one object`);
       seen.add(key);
       const inner = this.scan(object[key], pathTo(path, key));
@@ -216,7 +221,10 @@ class Scanner extends JsonCursor {
 }
 
 /** Longer than the path of any raw place. Reading a longer one for each value below it took seconds, 20 of a megabyte. */
-const MAX_PATH_CHARS = 400;
+const MAX_PATH_CHARS = 64;
+
+/** Far more than any object has that Errand takes; a payload may have more. Ninety thousand took a quarter of a second. */
+const MAX_MEMBERS = 1_000;
 
 function pathTo(path: string | null, key: string): string | null {
   if (path === null || path.length + key.length > MAX_PATH_CHARS) return null;

@@ -80,9 +80,7 @@ export const workFields = {
   callback_url: v.optional(field.callbackUrl),
   steps: v.optional(
     v.pipe(
-      v.array(stepFields),
-      v.minLength(1, `has to have 1 to ${MAX_STEPS} steps`),
-      v.maxLength(MAX_STEPS, `has to have 1 to ${MAX_STEPS} steps`),
+      field.list(stepFields, 1, MAX_STEPS, `has to have 1 to ${MAX_STEPS} steps`),
       v.description("A pipeline: steps that run in order, each fed by the one before."),
     ),
   ),

@@ -101,9 +101,7 @@ export const jobOperations: readonly Operation[] = [
     effect: "write",
     input: field.closed({
       jobs: v.pipe(
-        v.array(jobFields),
-        v.minLength(1, "has to hold 1 to 1,000 jobs"),
-        v.maxLength(1_000, "has to hold 1 to 1,000 jobs"),
+        field.list(jobFields, 1, 1_000, "has to hold 1 to 1,000 jobs"),
         v.description("The jobs, 1 to 1,000: an array of what creates one."),
       ),
     }),

@@ -36,6 +36,8 @@ export function jsonSchemaOf(schema: GenericSchema): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     target: "draft-2020-12",
     errorMode: "throw",
+    // Of a list whose length is looked at before its items, the items.
+    typeMode: "output",
     ignoreActions: ["check", "raw_check"],
     // A RawJson is any JSON value whose bytes are kept.
     overrideSchema: ({ valibotSchema }) => (valibotSchema.type === "instance" ? {} : undefined),

@@ -192,13 +192,31 @@ describe("hostile bodies", () => {
       `"steps":[${many(`{"name":"a"}`)}]`,
       `"tags":[${many(`""`)}]`,
       `"no_retry_on":[${many("1")}]`,
-      `"headers":{${names}}`,
-      names,
     ]) {
       const answer = await create(`${URL_FIELDS},${members}`);
       assert.equal(answer.status, 422, answer.text.slice(0, 200));
       assert.equal(answer.body["errors"].length, 1);
     }
+    for (const members of [`"headers":{${names}}`, names]) {
+      const answer = await create(`${URL_FIELDS},${members}`);
+      assert.equal(answer.status, 400);
+      assert.match(answer.body["detail"], /more than 1000 members/);
+    }
+  });
+
+  test("of a list that is too long only that is told: its items are not looked at", async () => {
+    const jobs = Array.from({ length: 1_001 }, () => ({ url: "http://127.0.0.1:9/", nope: 1 }));
+    const batch = await app.call("POST", "/v1/jobs/batch", { jobs });
+    assert.deepEqual(pointers(batch), ["/jobs"]);
+    assert.match(batch.body["detail"], /has to hold 1 to 1,000 jobs/);
+    const lists = `"tags":[${`"",`.repeat(10)}""],"no_retry_on":[${"1,".repeat(100)}1],"retry_delays":[${"1,".repeat(20)}1]`;
+    assert.deepEqual(pointers(await create(`${URL_FIELDS},${lists}`)), [
+      "/no_retry_on",
+      "/retry_delays",
+      "/tags",
+    ]);
+    const steps = `"steps":[${"{},".repeat(20)}{}]`;
+    assert.deepEqual(pointers(await create(steps)), ["/steps"]);
   });
 
   test("a length that is too short: what follows is another request, and gets nothing by it", async () => {

@@ -70,6 +70,16 @@ describe("what is refused", () => {
   });
 });
 
+test("over 1,000 members of one object, but in a raw value, and in what Errand itself has said", () => {
+  const object = (members: number) => `{${Array.from({ length: members }, (_, i) => `"k${i}":0`).join(",")}}`;
+  const isPayload = (path: string) => path === "payload";
+  parseJson(object(1_000), isPayload);
+  for (const text of [object(1_001), `{"a":[${object(1_001)}]}`])
+    assert.throws(() => parseJson(text, isPayload), /more than 1000 members/);
+  parseJson(`{"payload":${object(1_001)}}`, isPayload);
+  parseJson(object(1_001), isPayload, Number.POSITIVE_INFINITY);
+});
+
 test("no place is asked about by a path that is longer than any place: a long key would be read again for each below it", () => {
   const asked: string[] = [];
   const isRaw = (path: string) => asked.push(path) > 0 && path === "a/[]/payload";
