@@ -94,6 +94,11 @@ export class Feed {
     return addTo(this.listeners, tenantKey(tenant), wake);
   }
 
+  /** How many listen to the tenant's events. */
+  listening(tenant: Tenant): number {
+    return this.listeners.get(tenantKey(tenant))?.size ?? 0;
+  }
+
   /**
    * Calls `wake` once the job has ended or the key was revoked, whichever has this id, or the feed is closed; the answer
    * stops waiting. Costs nothing meanwhile.

@@ -64,6 +64,14 @@ export function writeEvents(stream: Stream, outgoing: ServerResponse, clock: Clo
   write();
 }
 
-function frame({ id, type, data }: StreamItem): string {
-  return `id: ${id}\nevent: ${type}\ndata: ${stringify(data)}\n\n`;
+/** Streams may share their items: written for each of a hundred readers anew, a batch of jobs took half a second. */
+const frames = new WeakMap<StreamItem, string>();
+
+function frame(item: StreamItem): string {
+  const known = frames.get(item);
+  if (known !== undefined) return known;
+  const { id, type, data } = item;
+  const written = `id: ${id}\nevent: ${type}\ndata: ${stringify(data)}\n\n`;
+  frames.set(item, written);
+  return written;
 }

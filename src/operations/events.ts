@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import type { Principal } from "../accounts/account.ts";
 import { formatTime, formatTimeOrNull } from "../base/clock.ts";
+import { Problem } from "../base/errors.ts";
 import type { Tenant } from "../base/tenant.ts";
 import type { Feed, FeedEvent } from "../engine/events.ts";
 import { STATUSES } from "../jobs/job.ts";
@@ -69,12 +70,13 @@ export const eventOperations: readonly Operation[] = [
     mcp: null,
     streams: true,
     async run({ feed, clock, principal }, { last_event_id: lastId }) {
+      if (feed.listening(principal.tenant) >= MAX_STREAMS) throw tooManyStreams();
       return new EventStream(feed, principal, lastId, formatTime(clock.now()));
     },
   }),
 ];
 
-/** A reader of the feed: nothing but a place in it, so that a thousand slow ones hold no memory. */
+/** A reader of the feed: nothing but a place in it, so that a hundred slow ones hold no memory. */
 class EventStream extends Stream {
   private readonly feed: Feed;
   private readonly principal: Principal;
@@ -108,11 +110,7 @@ class EventStream extends Stream {
     const read = this.feed.read(this.principal.tenant, this.position, limit);
     if (read === null) return null;
     this.position = read.position;
-    return read.events.map((event) => ({
-      id: idOf(this.feed, event.position),
-      type: event.type,
-      data: viewEvent(event),
-    }));
+    return read.events.map((event) => itemOf(this.feed, event));
   }
 
   listen(wake: () => void): () => void {
@@ -127,6 +125,28 @@ class EventStream extends Stream {
       stopWaiting();
     };
   }
+}
+
+/** What readers are given of each event: the same to all of them, so that it is made, and written, once. */
+const items = new WeakMap<FeedEvent, StreamItem>();
+
+function itemOf(feed: Feed, event: FeedEvent): StreamItem {
+  const known = items.get(event);
+  if (known !== undefined) return known;
+  const item = { id: idOf(feed, event.position), type: event.type, data: viewEvent(event) };
+  items.set(event, item);
+  return item;
+}
+
+/** Of one account and mode. Every one of its events is written to each of them. */
+const MAX_STREAMS = 200;
+
+function tooManyStreams(): Problem {
+  return new Problem(
+    "rate_limited",
+    `This account has ${MAX_STREAMS} event streams open in this mode, the most there may be. Close one of them.`,
+    { headers: { "Retry-After": "5" } },
+  );
 }
 
 function idOf(feed: Feed, position: number): string {
