@@ -29,9 +29,8 @@ import { makeFolder } from "../../base/folder.ts";
  * it (read-only, noexec), private folders elsewhere are tried. Throws one error that names every place.
  */
 export function loadAddon(nativeFolder: string): string {
-  if (isSea()) return loadFromAsset(nativeFolder);
-  installed ??= load(installedAddon());
-  return installed;
+  loaded ??= isSea() ? loadFromAsset(nativeFolder) : load(installedAddon());
+  return loaded;
 }
 
 function loadFromAsset(nativeFolder: string): string {
@@ -90,8 +89,11 @@ function writeOnce(folder: string, name: string, content: Uint8Array): string {
   return file;
 }
 
-/** Looking for it takes milliseconds, so it is remembered. */
-let installed: string | null = null;
+/**
+ * Looking for it takes milliseconds, so it is remembered; and a restore, which opens a file in a folder of any kind too,
+ * must not leave a second copy beside that, nor load it.
+ */
+let loaded: string | null = null;
 
 /** The addon of the installed package: one compiled on this machine if there is one, else the matching prebuild. */
 function installedAddon(): string {
