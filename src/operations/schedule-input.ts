@@ -4,6 +4,7 @@ import * as v from "valibot";
 import { formatTimeOrNull, parseTime } from "../base/clock.ts";
 import type { InvalidField } from "../base/errors.ts";
 import type { NewStep, RetryRules } from "../jobs/job.ts";
+import { maskHeaders } from "../jobs/view.ts";
 import { checkCron } from "../schedules/cron-check.ts";
 import {
   MISSED_POLICIES,
@@ -125,13 +126,15 @@ export function patched(schedule: Schedule, { name, ...patch }: SchedulePatch): 
   return specOf(merged as ScheduleFields, name === undefined ? schedule.name : name, schedule);
 }
 
-/** The fields that would make this schedule. */
+/** The fields that would make this schedule, its secrets masked as those who read it see them. */
 function fieldsOf({ job, ...schedule }: Schedule): ScheduleFields {
   const { target, rules } = job;
   return {
     cron_expr: schedule.cronExpr,
     timezone: schedule.timezone,
-    ...(target === null ? {} : { url: target.url, method: target.method, headers: target.headers }),
+    ...(target === null
+      ? {}
+      : { url: target.url, method: target.method, headers: maskHeaders(target.headers) }),
     ...(job.payload === null ? {} : { payload: job.payload }),
     ...ruleFieldsOf(rules),
     queue: job.queue,
@@ -165,7 +168,7 @@ function stepFieldsOf(step: NewStep, inherited: RetryRules) {
     name: step.name,
     url: step.url,
     method: step.method,
-    headers: step.headers,
+    headers: maskHeaders(step.headers),
     ...(step.payload === null ? {} : { payload: step.payload }),
     ...(step.delay === null ? {} : { delay: step.delay }),
     requires_approval: step.requiresApproval,

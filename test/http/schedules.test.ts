@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { startTestApp, type TestApp } from "../support/app.ts";
+import { type Answer, startTestApp, type TestApp } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
 import { startTarget, type Target } from "../support/target.ts";
 
@@ -121,6 +121,37 @@ describe("schedules", () => {
     );
     assert.equal(fifty.filter(({ status }) => status === 201).length, 1);
     assert.equal(new Set(fifty.map((one) => one.body["id"])).size, 1);
+  });
+
+  test("a stored secret goes to no other origin: whoever may change a schedule could have it sent to himself", async () => {
+    const elsewhere = "http://127.0.0.1:10/x";
+    const refused = (answer: Answer<any>, pointer: string) => {
+      assert.equal(answer.status, 422, answer.text);
+      assert.deepEqual(
+        answer.body["errors"].map((one: any) => one.pointer),
+        [pointer],
+      );
+      assert.match(answer.text, /another origin now; give the secret itself/);
+    };
+    const made = await create({ name: "secretive", headers: { authorization: "Bearer s3", "x-a": "1" } });
+    const { id, cron_expr } = made;
+    refused(await patch(id, { url: elsewhere }), "/headers/authorization");
+    const headers = { authorization: "***" };
+    refused(await patch(id, { url: elsewhere, headers }), "/headers/authorization");
+    const put = { cron_expr, url: elsewhere, headers };
+    refused(await app.call("PUT", "/v1/schedules/by-name/secretive", put), "/headers/authorization");
+    assert.equal((await app.call("GET", `/v1/schedules/${id}`)).body["url"], SOME_URL);
+
+    const sameOrigin = (await patch(id, { url: new URL("/another/path", SOME_URL).href })).body;
+    assert.deepEqual(sameOrigin["headers"], { authorization: "***", "x-a": "1" });
+    const given = await patch(id, { url: elsewhere, headers: { authorization: "Bearer s3" } });
+    assert.equal(given.body["url"], elsewhere);
+    assert.equal((await patch(id, { url: SOME_URL, headers: {} })).status, 200);
+
+    const steps = (url: string, cookie: string) => [{ name: "one", url, headers: { cookie } }];
+    assert.equal((await patch(id, { steps: steps(SOME_URL, "c=1") })).status, 200);
+    refused(await patch(id, { steps: steps(elsewhere, "***") }), "/steps/0/headers/cookie");
+    assert.equal((await patch(id, { steps: steps(SOME_URL, "***") })).status, 200);
   });
 
   test("PATCH changes what it names, clears by null, and sets the next run anew when its rule changed", async () => {
