@@ -1,10 +1,11 @@
 /** What Errand can do with jobs. */
+import { setImmediate as turn } from "node:timers/promises";
 import * as v from "valibot";
 import { durationMs } from "../base/duration.ts";
 import { Problem } from "../base/errors.ts";
-import { type JobDetail, STATUSES } from "../jobs/job.ts";
+import { type JobDetail, STATUSES, type StoredResponse } from "../jobs/job.ts";
 import { approve, cancel, FINAL, reject, retry } from "../jobs/lifecycle.ts";
-import { viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
+import { viewAhead, viewAttempt, viewJob, viewListedJob } from "../jobs/view.ts";
 import type { Enqueued, Rule } from "../store/store.ts";
 import { isObject } from "./faults.ts";
 import * as field from "./fields.ts";
@@ -21,6 +22,13 @@ const view = (context: Context) => (detail: JobDetail) => viewJob(detail, contex
 
 function noSuchJob(id: string): Problem {
   return new Problem("not_found", `There is no job ${id} in this account and mode.`);
+}
+
+/** Looks at large responses one by one, so that a page or a pipeline of them is in nobody's way. */
+async function viewAheadInTurns(
+  them: readonly { readonly response: StoredResponse | null }[],
+): Promise<void> {
+  for (const { response } of them) if (viewAhead(response)) await turn();
 }
 
 /** Applies a rule of the lifecycle to one job, as the caller. */
@@ -165,6 +173,7 @@ export const jobOperations: readonly Operation[] = [
           ? await context.store.jobs.get(context.principal.tenant, id)
           : await waitForEnd(context, id, durationMs(wait));
       if (detail === null) throw noSuchJob(id);
+      await viewAheadInTurns([detail, ...detail.steps]);
       return view(context)(detail);
     },
   }),
@@ -211,6 +220,7 @@ export const jobOperations: readonly Operation[] = [
       const page = field.pageRequest(wanted);
       const attempts = await context.store.jobs.attempts(context.principal.tenant, id, page);
       if (attempts === null) throw noSuchJob(id);
+      await viewAheadInTurns(attempts.items);
       return { data: attempts.items.map(viewAttempt), next_cursor: attempts.nextCursor };
     },
   }),

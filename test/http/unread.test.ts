@@ -1,4 +1,4 @@
-/** Answers that nobody reads: a client that asks for much and reads nothing does not fill the memory. */
+/** Large answers: those that nobody reads do not fill the memory, and while one is made others are served. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -77,4 +77,14 @@ describe("answers that nobody reads", () => {
     await once(socket, "close");
     assert.equal((await rawRequest(app.port, request("/livez"))).status, 200);
   });
+});
+
+test("while a page of large responses is made, who asks after it is answered before it", async (t) => {
+  const sockets = [connect(app.port, "127.0.0.1"), connect(app.port, "127.0.0.1")] as const;
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  const answered = sockets.map((socket, i) => once(socket, "readable").then(() => i));
+  sockets[0].write(page);
+  sockets[1].write(request("/livez"));
+  assert.equal(await Promise.race(answered), 1);
 });
