@@ -130,4 +130,4 @@ const [QUOTE, BACKSLASH, COMMA, COLON, LETTER_U] = [0x22, 0x5c, 0x2c, 0x3a, 0x75
 const [MINUS, PLUS, POINT, ZERO, NINE] = [0x2d, 0x2b, 0x2e, 0x30, 0x39];
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY] = [0x7b, 0x7d, 0x5b];
 const WORDS = ["true", "false", "null"];
-const ESCAPES = new Set([...'"\\/bfnrt'].map((char) => char.charCodeAt(0)));
+const ESCAPES = new Set(Array.from('"\\/bfnrt', (char) => char.charCodeAt(0)));

@@ -160,7 +160,13 @@ test("answers of over 16 MiB together are not given to one request: what does no
   const ask = (n: number) => ({ ...call("get_job_attempts", { id }), id: n });
   const { text } = await post([ask(1), ask(2), ask(3), ask(4)]);
   const codes = messages(text).map(({ result }) => codeOf(result));
-  assert.deepEqual(codes.toSorted(), [null, null, "payload_too_large", "payload_too_large"].toSorted());
+  assert.deepEqual(
+    Object.entries(Object.groupBy(codes, String)).map(([code, those]) => [code, those?.length]),
+    [
+      ["null", 2],
+      ["payload_too_large", 2],
+    ],
+  );
   assert.equal(codeOf(messages((await post(ask(5))).text)[0].result), null);
 });
 

@@ -43,7 +43,7 @@ test("all readers are given the same event, so that it is written once", async (
     previous: null,
     queue: "default",
     scheduleId: null,
-  } as Change);
+  });
   const [item] = one.read(10)!;
   assert.equal(item?.type, "job.created");
   assert.equal(other.read(10)?.[0], item);
