@@ -5,11 +5,14 @@ import {
   chownSync,
   closeSync,
   existsSync,
+  linkSync,
+  lstatSync,
   openSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -87,6 +90,22 @@ describe("backup", () => {
     assert.throws(() => backup(folder, join(folder, "errand.db")), isRefused("refused", /there already/));
     assert.throws(() => backup(folder, join(folder, "no/where.db")), isRefused("refused", /no folder/));
     assert.throws(() => backup(folderFor(t), join(folder, "x.db")), isRefused("refused", /no Errand data/));
+  });
+
+  test("writes through no file or link that somebody else put in its way", async (t) => {
+    const folder = await used(t);
+    const shared = folderFor(t);
+    const [theirs, victim] = [join(shared, "theirs"), join(shared, "victim")];
+    for (const file of [theirs, victim]) writeFileSync(file, "as it was");
+    linkSync(theirs, join(shared, "one.db.unfinished"));
+    symlinkSync(victim, join(shared, "two.db.unfinished"));
+    for (const name of ["one.db", "two.db"]) {
+      assert.ok(backup(folder, join(shared, name)) > 0);
+      assert.equal(lstatSync(join(shared, name)).mode & 0o777, 0o600);
+      assert.ok(lstatSync(join(shared, name)).isFile());
+    }
+    for (const file of [theirs, victim]) assert.equal(readFileSync(file, "utf8"), "as it was");
+    assert.deepEqual(readdirSync(shared).toSorted(), ["one.db", "theirs", "two.db", "victim"]);
   });
 });
 

@@ -11,8 +11,10 @@ import { isDiskFault, StoreFault } from "./fault.ts";
  */
 export function copyDatabase(db: Connection, file: string): void {
   const unfinished = `${file}.unfinished`;
-  // Made before SQLite opens it, since SQLite would let others read it; VACUUM INTO takes an empty file.
-  closeSync(openSync(unfinished, "w", 0o600));
+  // Made before SQLite opens it, since SQLite would let others read it; VACUUM INTO takes an empty file. And made anew: in
+  // a folder of everybody's, a file or a link that somebody put there would be given all of the data, or overwritten.
+  rmSync(unfinished, { force: true });
+  closeSync(openSync(unfinished, "wx", 0o600));
   try {
     db.prepare("VACUUM INTO ?").run(unfinished);
     const fd = openSync(unfinished, "r");
