@@ -129,6 +129,18 @@ describe("signing secrets", () => {
 
     const atOnce = await app.call("POST", "/v1/signing-secrets/rotate", { overlap: "0s" });
     assert.equal(atOnce.body["data"].length, 1);
+
+    // Each secret that signs makes the header longer, and targets take headers of some length only.
+    for (let i = 1; i < 50; i += 1) await app.call("POST", "/v1/signing-secrets/rotate", { overlap: "30d" });
+    const tooMany = await app.call("POST", "/v1/signing-secrets/rotate", { overlap: "30d" });
+    assert.equal(tooMany.status, 422);
+    assert.deepEqual(
+      tooMany.body["errors"].map((one: any) => one.pointer),
+      ["/overlap"],
+    );
+    assert.equal((await app.call("GET", "/v1/signing-secrets")).body["data"].length, 50);
+    const afterwards = await app.call("POST", "/v1/signing-secrets/rotate", { overlap: "0s" });
+    assert.equal(afterwards.body["data"].length, 1);
     await app.stop();
     await target.close();
   });

@@ -4,6 +4,7 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { ApiKey, Principal, SigningSecret } from "../../accounts/account.ts";
 import type { Scope } from "../../accounts/scopes.ts";
 import type { Clock } from "../../base/clock.ts";
+import { Problem } from "../../base/errors.ts";
 import { isId } from "../../base/ids.ts";
 import type { SecretBox } from "../../base/secret-box.ts";
 import { MODES, type Mode, type Tenant, tenantKey } from "../../base/tenant.ts";
@@ -18,6 +19,14 @@ import type { Writer } from "./writer.ts";
 
 /** Keys remembered; more are looked up again. */
 const MAX_PRINCIPALS = 10_000;
+
+/** Secrets of one account and mode that sign: each adds 48 characters to a header, of which targets take some 8 KB. */
+const MAX_SECRETS = 50;
+
+function tooManySecrets(): Problem {
+  const detail = `has to be 0s, since ${MAX_SECRETS} secrets sign already; or wait until some of them have ended`;
+  return new Problem("invalid_request", `overlap ${detail}.`, { errors: [{ pointer: "/overlap", detail }] });
+}
 
 interface Parts {
   readonly db: Connection;
@@ -199,6 +208,9 @@ export function accountCommands(parts: Parts): AccountStore {
       const tenantId = directory.existingTenantId(tenant);
       return writer.write(() =>
         once(tenantId, onceOnly, secret.createdAt, () => {
+          const isOverlapping = othersExpireAt > secret.createdAt;
+          if (isOverlapping && readSecrets(tenantId, secret.createdAt).length >= MAX_SECRETS)
+            throw tooManySecrets();
           const stillSign = or(
             isNull(signingSecrets.expiresAt),
             gt(signingSecrets.expiresAt, othersExpireAt),
