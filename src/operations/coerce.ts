@@ -5,6 +5,7 @@ import type { InputSchema } from "./operation.ts";
 export type FieldKind = "string" | "number" | "boolean" | "array" | "record" | "json";
 
 interface Shape {
+  readonly kind: string;
   readonly type: string;
   readonly wrapped?: Shape;
   readonly pipe?: readonly Shape[];
@@ -15,13 +16,13 @@ interface Shape {
 
 /** What a field takes, seen through optional, nullable and its checks. */
 export function kindOfField(schema: v.GenericSchema): FieldKind {
-  return kind(core(schema));
+  return kindOf(core(schema));
 }
 
 /** What the items of an array field take. */
 export function kindOfItems(schema: v.GenericSchema): FieldKind {
   const { item } = core(schema);
-  return item === undefined ? "string" : kind(core(item));
+  return item === undefined ? "string" : kindOf(core(item));
 }
 
 /** The values that a field is limited to, if it is. */
@@ -78,8 +79,9 @@ function scalar(wanted: FieldKind, text: string): unknown {
 
 function core(shape: Shape): Shape {
   if (shape.wrapped !== undefined) return core(shape.wrapped);
-  const first = shape.pipe?.[0];
-  return first !== undefined && first !== shape && first.type !== shape.type ? core(first) : (first ?? shape);
+  // The last schema of a pipe says what comes out of it.
+  const last = shape.pipe?.findLast(({ kind }) => kind === "schema");
+  return last === undefined ? shape : core(last);
 }
 
 /** The outermost words count: they are about the field, those further in about what it is made of. */
@@ -90,7 +92,7 @@ function description(shape: Shape): string | undefined {
   return inner === undefined ? undefined : description(inner);
 }
 
-function kind(shape: Shape): FieldKind {
+function kindOf(shape: Shape): FieldKind {
   switch (shape.type) {
     case "number":
     case "boolean":
@@ -102,7 +104,7 @@ function kind(shape: Shape): FieldKind {
       return "string";
     case "union": {
       // A number where the text is one, else the text: `404` and `4xx`.
-      const kinds = (shape.options ?? []).map((option) => kind(core(option as Shape)));
+      const kinds = (shape.options ?? []).map((option) => kindOf(core(option as Shape)));
       return kinds.includes("number") ? "number" : "string";
     }
     default:
