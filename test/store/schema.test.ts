@@ -55,6 +55,18 @@ describe("the schema", () => {
     }
   });
 
+  test("what can be large lies in rows of their own, not in the tree of the keys, where each look-up would read it", () => {
+    const tables = db.pragma("table_list") as { name: string; wr: number }[];
+    const large = tables
+      .filter(({ wr }) => wr === 1)
+      .flatMap(({ name }) => {
+        const columns = db.pragma(`table_info(${name})`) as { name: string }[];
+        return columns.map((column) => `${name}.${column.name}`);
+      })
+      .filter((column) => /\.(?:body|headers|payload|sealed|template)$/.test(column));
+    assert.deepEqual(large, []);
+  });
+
   const refusedChanges = [
     ["a state that is none", "status = 'lost'"],
     ["pending without a due time", "due_at = NULL"],
