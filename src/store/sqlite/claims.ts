@@ -1,5 +1,6 @@
 /** Beginning and ending attempts: what the engine does to the store, thousands of times a second. */
 import { durationMs } from "../../base/duration.ts";
+import type { RawJson } from "../../base/json.ts";
 import type { Job, StoredResponse } from "../../jobs/job.ts";
 import { begin, type Settlement } from "../../jobs/lifecycle.ts";
 import { sourcesOf } from "../../jobs/pipeline.ts";
@@ -7,7 +8,7 @@ import type { Claim, EngineStore, Lane, LaneClaims, PipelineState } from "../sto
 import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
 import type { QueueStarts } from "./queue-starts.ts";
-import type { JobReader } from "./read.ts";
+import { type JobReader, PAGE_BYTES } from "./read.ts";
 import { type JobRow, type Rows, responseOf } from "./rows.ts";
 import type { WriteTransition } from "./transition.ts";
 import type { Transaction, Writer } from "./writer.ts";
@@ -56,26 +57,37 @@ export function claimCommands(parts: Parts): EngineStore {
     tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
   };
 
-  function claimLane(transaction: Transaction, lane: Lane, limit: number, now: number): LaneClaims {
+  /** `room` is what is left of {@link PAGE_BYTES}. With none left a lane still gets one, so that no other keeps it waiting. */
+  function claimLane(
+    transaction: Transaction,
+    lane: Lane,
+    limit: number,
+    now: number,
+    room: { bytes: number },
+  ): LaneClaims {
     const rate = rateOf(lane.queueId);
     // Never more than the rate limit within any one period, counted from when attempts began.
     const free = rate === null ? limit : rate.limit - starts.within(lane.queueId, rate.periodMs, now);
     const claims: Claim[] = [];
     for (const row of free > 0 ? sql.due.all(lane.id, now, Math.min(limit, free)) : []) {
+      if (claims.length > 0 && room.bytes <= 0) break;
       const step = reader.currentStep(row);
       const job = rows.job(row, step);
       const changes = begin(job, now);
       if (!transition(transaction, row, changes)) continue;
       if (rate !== null) starts.add(lane.queueId, now);
       if (row.callback_of === null) transaction.use(row.tenant, now, { deliveries: 1 });
+      const payload = reader.payload(row.seq);
+      const pipeline = step === null ? null : pipelineState(row);
+      room.bytes -= sizeOf(payload, pipeline);
       claims.push({
         job: { ...job, ...changes },
         ref: row.seq,
         lane,
         dueAt: row.due_at ?? now,
         callbackOf: row.callback_of,
-        payload: reader.payload(row.seq),
-        pipeline: step === null ? null : pipelineState(row),
+        payload,
+        pipeline,
       });
     }
     const nextDueAt = sql.nextDue.get(lane.id)?.due_at ?? null;
@@ -144,10 +156,10 @@ export function claimCommands(parts: Parts): EngineStore {
     },
 
     claimDue(wanted, now) {
-      return writer.write(
-        (transaction) => wanted.map(({ lane, limit }) => claimLane(transaction, lane, limit, now)),
-        false,
-      );
+      return writer.write((transaction) => {
+        const room = { bytes: PAGE_BYTES };
+        return wanted.map(({ lane, limit }) => claimLane(transaction, lane, limit, now, room));
+      }, false);
     },
 
     settle(claim, settlement) {
@@ -178,6 +190,15 @@ export function claimCommands(parts: Parts): EngineStore {
       return recovered;
     },
   };
+}
+
+/** What of a claim was read of bodies. */
+function sizeOf(payload: RawJson | null, pipeline: PipelineState | null): number {
+  let bytes = payload?.text.length ?? 0;
+  if (pipeline === null) return bytes;
+  bytes += pipeline.step.payload?.text.length ?? 0;
+  for (const { body } of pipeline.results.values()) bytes += body.length;
+  return bytes;
 }
 
 function isUnderWay(row: JobRow, job: Job): boolean {

@@ -13,7 +13,7 @@ import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
 import type { InsertJob } from "./insert.ts";
 import type { OnceWriter } from "./once.ts";
-import type { JobReader } from "./read.ts";
+import { type JobReader, PAGE_BYTES } from "./read.ts";
 import type { JobRow, Rows } from "./rows.ts";
 import type { WriteTransition } from "./transition.ts";
 import type { Transaction, Writer } from "./writer.ts";
@@ -30,7 +30,7 @@ interface Parts {
   readonly once: OnceWriter;
 }
 
-/** Jobs changed in one transaction by a bulk command: a few milliseconds, so that nobody notices. */
+/** Jobs changed in one transaction by a bulk command, fewer where their callbacks are large: nobody notices. */
 const BULK_BATCH = 200;
 
 /** A batch is answered with its jobs, those that a dedupe_key finds included; these may be large, with their responses. */
@@ -75,12 +75,12 @@ export function jobCommands(parts: Parts): JobStore {
     });
   }
 
-  /** The rule sees the row as it is in this transaction; the guard of the update then cannot fail. */
-  function apply(transaction: Transaction, row: JobRow, rule: Rule): void {
+  /** The rule sees the row as it is in this transaction; the guard of the update then cannot fail. As {@link WriteCallback}. */
+  function apply(transaction: Transaction, row: JobRow, rule: Rule): number {
     const step = reader.currentStep(row);
     const changes = rule(rows.job(row, step), step === null ? null : rows.step(step));
     transition(transaction, row, changes);
-    callback(transaction, row, changes);
+    return callback(transaction, row, changes);
   }
 
   return {
@@ -127,18 +127,21 @@ export function jobCommands(parts: Parts): JobStore {
           BULK_BATCH,
           before,
         );
-        const last = found.at(-1);
-        if (last === undefined) return changed;
-        changed += await writer.write((transaction) => {
-          // Between the search and this transaction a job may have moved on; those that did are left alone.
-          const still = found.flatMap(({ seq, id }) => {
+        if (found.length === 0) return changed;
+        const done = await writer.write((transaction) => {
+          let [count, written] = [0, 0];
+          for (const { seq, id } of found) {
+            // Between the search and this transaction a job may have moved on; those that did are left alone.
             const row = reader.rowBySeq(seq);
-            return row !== undefined && row.id === id && from.includes(row.status) ? [row] : [];
-          });
-          for (const row of still) apply(transaction, row, rule);
-          return still.length;
+            if (row === undefined || row.id !== id || !from.includes(row.status)) continue;
+            written += apply(transaction, row, rule);
+            count += 1;
+            if (written > PAGE_BYTES) return { count, last: seq };
+          }
+          return { count, last: found.at(-1)!.seq };
         });
-        before = last.seq;
+        changed += done.count;
+        before = done.last;
       }
     },
   };

@@ -6,7 +6,7 @@ import type { WriteCallback } from "./callback.ts";
 import type { Connection } from "./connection.ts";
 import type { Directory } from "./directory.ts";
 import { ANSWER_KEPT_MS } from "./once.ts";
-import type { JobReader } from "./read.ts";
+import { countOfPage, type JobReader, PAGE_BYTES } from "./read.ts";
 import type { JobRow, Rows } from "./rows.ts";
 import type { WriteTransition } from "./transition.ts";
 import type { Writer } from "./writer.ts";
@@ -24,7 +24,12 @@ interface Parts {
   readonly checkpoint: () => Promise<void>;
 }
 
-/** Rows that one housekeeping transaction touches: a few milliseconds. */
+type FinishedRow = Pick<
+  JobRow,
+  "seq" | "queue" | "status" | "created_at" | "finished_at" | "callback_of" | "dedupe_until"
+>;
+
+/** Rows that one housekeeping transaction touches, fewer where their bodies are large: a few milliseconds. */
 const STEP_ROWS = 200;
 /** Pages given back to the filesystem in one step. */
 const STEP_PAGES = 256;
@@ -39,16 +44,24 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       "SELECT min(due_at) AS at FROM jobs WHERE status = 'awaiting_approval' AND due_at IS NOT NULL",
     ),
     tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
-    finished: db.prepare<
-      [number, string, number, number],
-      Pick<JobRow, "seq" | "queue" | "status" | "created_at" | "finished_at" | "callback_of" | "dedupe_until">
-    >(
+    finished: db.prepare<[number, string, number, number], FinishedRow>(
       `SELECT seq, queue, status, created_at, finished_at, callback_of, dedupe_until FROM jobs
        WHERE tenant = ? AND status = ? AND seq > ? ORDER BY seq LIMIT ?`,
     ),
+    // How long a body is stands before it: none is read for this.
+    jobSize: db.prepare<[number], { bytes: number }>(
+      `SELECT (SELECT total(octet_length(body)) FROM payloads WHERE job = jobs.seq)
+            + (SELECT total(octet_length(payload)) FROM steps WHERE job = jobs.seq)
+            + (SELECT total(octet_length(body)) FROM attempts WHERE job = jobs.seq) AS bytes
+       FROM jobs WHERE seq = ?`,
+    ),
     removeJob: db.prepare("DELETE FROM jobs WHERE seq = ?"),
+    answerSizes: db.prepare<[number, number], { bytes: number }>(
+      "SELECT octet_length(sealed) AS bytes FROM answers WHERE created_at <= ? ORDER BY created_at LIMIT ?",
+    ),
     removeAnswers: db.prepare(
-      "DELETE FROM answers WHERE (tenant, key) IN (SELECT tenant, key FROM answers WHERE created_at <= ? LIMIT ?)",
+      `DELETE FROM answers WHERE (tenant, key) IN
+         (SELECT tenant, key FROM answers WHERE created_at <= ? ORDER BY created_at LIMIT ?)`,
     ),
     removeOccurrences: db.prepare(
       `DELETE FROM occurrences WHERE (schedule, scheduled_for) IN
@@ -78,26 +91,43 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   /** The last lane that this pass of retention has looked into. */
   let pruneLanesAt = 0;
 
+  /** Nobody asks for it any more. A dedupe_key finds what was not cancelled. */
+  function isPast(row: FinishedRow, before: number, now: number): boolean {
+    if (row.finished_at === null || row.finished_at >= before) return false;
+    return row.status === "cancelled" || (row.dedupe_until ?? 0) <= now;
+  }
+
   /** Removes what is old among the next rows of one state. True when this state may have more. */
   function pruneState(tenantId: number, status: JobStatus, before: number, now: number): Promise<boolean> {
     const key = `${tenantId} ${status}`;
     return writer.write((transaction) => {
       const next = sql.finished.all(tenantId, status, pruneAt.get(key) ?? 0, STEP_ROWS);
-      for (const row of next) {
-        // A dedupe_key does not find a cancelled one.
-        const isFound = row.status !== "cancelled" && (row.dedupe_until ?? 0) > now;
-        if (row.finished_at === null || row.finished_at >= before || isFound) continue;
-        sql.removeJob.run(row.seq);
-        if (row.callback_of === null) transaction.count(row.queue, row.status, -1);
+      const past = next.filter((row) => isPast(row, before, now));
+      const sizes = past.map(({ seq }) => ({ bytes: sql.jobSize.get(seq)?.bytes ?? 0 }));
+      const removed = past.slice(0, countOfPage(sizes, STEP_ROWS));
+      for (const { seq, queue, callback_of } of removed) {
+        sql.removeJob.run(seq);
+        if (callback_of === null) transaction.count(queue, status, -1);
       }
-      const last = next.at(-1);
+      const isCut = removed.length < past.length;
+      const last = isCut ? removed.at(-1) : next.at(-1);
       // Jobs come in the order of their creation: from here on none is old enough to have ended before the limit. What a
       // clock ahead of its time made says nothing of those after it.
       const isYoung = last !== undefined && last.created_at >= before && last.created_at <= now;
-      const over = last === undefined || next.length < STEP_ROWS || isYoung;
+      const over = last === undefined || (!isCut && next.length < STEP_ROWS) || isYoung;
       if (over) pruneAt.delete(key);
       else pruneAt.set(key, last.seq);
       return !over;
+    }, false);
+  }
+
+  /** Removes some of the answers that were kept long enough. True when there are more. */
+  function pruneAnswers(before: number): Promise<boolean> {
+    return writer.write(() => {
+      const old = sql.answerSizes.all(before, STEP_ROWS);
+      const count = countOfPage(old, STEP_ROWS);
+      sql.removeAnswers.run(before, count);
+      return count === STEP_ROWS || count < old.length;
     }, false);
   }
 
@@ -147,17 +177,19 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   return {
     async expireApprovals(now, rule) {
       for (;;) {
-        const count = await writer.write((transaction) => {
+        const isOver = await writer.write((transaction) => {
           const expired = sql.expired.all(now, STEP_ROWS);
+          let written = 0;
           for (const row of expired) {
+            if (written > PAGE_BYTES) return false;
             const step = reader.currentStep(row);
             const changes = rule(rows.job(row, step), step === null ? null : rows.step(step));
             transition(transaction, row, changes);
-            callback(transaction, row, changes);
+            written += callback(transaction, row, changes);
           }
-          return expired.length;
+          return expired.length < STEP_ROWS;
         }, false);
-        if (count < STEP_ROWS) return sql.nextExpiry.get()?.at ?? null;
+        if (isOver) return sql.nextExpiry.get()?.at ?? null;
       }
     },
 
@@ -168,11 +200,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
           more = (await pruneState(id, status, before, now)) || more;
         }
       }
-      const answers = await writer.write(
-        () => sql.removeAnswers.run(now - ANSWER_KEPT_MS, STEP_ROWS).changes,
-        false,
-      );
-      more = answers >= STEP_ROWS || more;
+      more = (await pruneAnswers(now - ANSWER_KEPT_MS)) || more;
       more = (await pruneLedgers(before)) || more;
       more = (await pruneLanes()) || more;
       return (await giveBack()) || more;

@@ -20,8 +20,8 @@ import { type AttemptRow, attemptOf, type JobRow, type Rows, responseOf, type St
 
 /** Rows that one turn of the loop may look at while it searches for matches. */
 const WINDOW_ROWS = 10_000;
-/** A page that holds more bytes of payloads or responses than this ends there, whatever its limit. */
-const PAGE_BYTES = 8 * 1024 * 1024;
+/** A page, or a transaction over many jobs, that holds more bytes of bodies than this ends there, whatever its limit. */
+export const PAGE_BYTES = 8 * 1024 * 1024;
 
 export class JobReader {
   private readonly db: Connection;
