@@ -8,10 +8,16 @@ import { CALLBACK_QUEUE } from "../../src/jobs/callback.ts";
 import { settle } from "../../src/jobs/lifecycle.ts";
 import type { Outcome } from "../../src/jobs/outcome.ts";
 import { newJob } from "../../src/operations/job-input.ts";
+import { connect } from "../../src/store/sqlite/connection.ts";
+import { loadAddon } from "../../src/store/sqlite/native.ts";
 import { openStore } from "../../src/store/sqlite/open.ts";
 import type { Change } from "../../src/store/store.ts";
 import { TEST_KEY, temporaryFolder } from "../support/app.ts";
 import { VirtualClock } from "../support/clock.ts";
+import { newJob as aNewJob, response, TENANT } from "../support/factories.ts";
+import { openTestStore } from "../support/store.ts";
+import { claimAll, outcomeOf } from "./conformance-engine.ts";
+import { enqueue } from "./conformance-jobs.ts";
 
 test("a callback appears in no event, list, queue, count or usage; a pipeline counts as one job", async (t) => {
   const clock = new VirtualClock("2026-03-01T00:00:00.000Z");
@@ -84,3 +90,39 @@ test("a callback appears in no event, list, queue, count or usage; a pipeline co
     [{ queue: "default", status: "completed", count: 1 }],
   );
 });
+
+test("what became of a callback can be read as long as its job, and no longer", async (t) => {
+  const opened = await openTestStore();
+  t.after(() => opened.close());
+  const { store, clock, folder } = opened;
+  const now = clock.now();
+  const [job] = await enqueue(
+    store,
+    aNewJob(now, { callbackUrl: "http://127.0.0.1:9/", dedupeKey: "k", dedupeWindow: "1d" }),
+  );
+  const deliverAll = async () => {
+    for (const claim of await claimAll(store, now, 9))
+      await store.engine.settle(claim, outcomeOf(claim, response(200), now));
+  };
+  await deliverAll();
+  await deliverAll();
+  const fate = async () => (await store.jobs.get(TENANT, job!.id))?.callback?.status;
+  const prune = async (at: number) => {
+    while (await store.maintenance.prune(at, at));
+    while (await store.maintenance.prune(at, at));
+  };
+  await prune(now + 3_600_000);
+  assert.equal(await fate(), "delivered", "retention keeps the job for its dedupe_key, and this with it");
+  await prune(now + 2 * 86_400_000);
+  assert.equal(await fate(), undefined);
+  assert.equal(rowsOf(folder), 0, "nor is its row left over");
+});
+
+function rowsOf(folder: string): number {
+  const db = connect(`${folder}/errand.db`, loadAddon(`${folder}/native`), 0);
+  try {
+    return Number(db.prepare("SELECT count(*) FROM jobs").pluck().get());
+  } finally {
+    db.close();
+  }
+}

@@ -48,6 +48,7 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
       `SELECT seq, queue, status, created_at, finished_at, callback_of, dedupe_until FROM jobs
        WHERE tenant = ? AND status = ? AND seq > ? ORDER BY seq LIMIT ?`,
     ),
+    hasJob: db.prepare<[string], { found: number }>("SELECT 1 AS found FROM jobs WHERE id = ?"),
     // How long a body is stands before it: none is read for this.
     jobSize: db.prepare<[number], { bytes: number }>(
       `SELECT (SELECT total(octet_length(body)) FROM payloads WHERE job = jobs.seq)
@@ -91,9 +92,10 @@ export function maintenanceCommands(parts: Parts): MaintenanceStore {
   /** The last lane that this pass of retention has looked into. */
   let pruneLanesAt = 0;
 
-  /** Nobody asks for it any more. A dedupe_key finds what was not cancelled. */
+  /** Nobody asks for it any more. A dedupe_key finds what was not cancelled; the fate of a callback is read with its job. */
   function isPast(row: FinishedRow, before: number, now: number): boolean {
     if (row.finished_at === null || row.finished_at >= before) return false;
+    if (row.callback_of !== null) return sql.hasJob.get(row.callback_of) === undefined;
     return row.status === "cancelled" || (row.dedupe_until ?? 0) <= now;
   }
 
