@@ -1,11 +1,13 @@
 /** Acknowledged means on the disk; a failed sync is never acknowledged, nor made good by a later one. */
 import assert from "node:assert/strict";
-import { closeSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { Problem } from "../../src/base/errors.ts";
 import { RawJson } from "../../src/base/json.ts";
 import { connect } from "../../src/store/sqlite/connection.ts";
 import { loadAddon } from "../../src/store/sqlite/native.ts";
+import { StoreThread } from "../../src/store/sqlite/thread.ts";
 import { settle, VirtualClock } from "../support/clock.ts";
 import { ioError, type TestDisk, takeDisk } from "../support/disk.ts";
 import { newJob, response, TENANT } from "../support/factories.ts";
@@ -171,6 +173,33 @@ describe("durability", () => {
     other.close();
     await enqueue();
     assert.equal(await count(), 1);
+  });
+
+  test("a checkpoint that met an error of the disk is trouble as a failed sync is, and is not tried again before the log was looked at", async (t) => {
+    const asked: string[] = [];
+    const real = StoreThread.prototype.ask;
+    let fails = true;
+    t.mock.method(StoreThread.prototype, "ask", function (this: StoreThread, task: "checkpoint") {
+      asked.push(task);
+      if (!fails) return real.call(this, task);
+      return Promise.reject(Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" }));
+    });
+    for (let i = 0; i < 32; i++) await enqueue(`"${"x".repeat(200_000)}"`).catch(() => {});
+    assert.match(opened.store.trouble() ?? "", /SQLITE_IOERR_FSYNC/);
+    await assert.rejects(enqueue(), isUnavailable);
+    assert.deepEqual(asked, ["checkpoint"]);
+    fails = false;
+    await recovered();
+    assert.deepEqual(asked, ["checkpoint", "rewrite", "restart"]);
+    await enqueue();
+  });
+
+  test("an error of the store's thread has the name that SQLite gives it", async () => {
+    const file = join(opened.folder, "no-database");
+    writeFileSync(file, "x".repeat(4_096));
+    const thread = new StoreThread(file, loadAddon(join(opened.folder, "native")));
+    await assert.rejects(thread.ask("checkpoint"), { code: "SQLITE_NOTADB" });
+    await thread.close();
   });
 
   test("what was acknowledged is there after the store was closed and opened again", async () => {

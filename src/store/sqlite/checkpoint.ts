@@ -1,5 +1,6 @@
 /** Keeps the log small: copies it into the file on the second thread whenever it has grown, beside the writers. */
 import { fstatSync } from "node:fs";
+import { isIoError } from "./fault.ts";
 import type { StoreThread } from "./thread.ts";
 import type { Writer } from "./writer.ts";
 
@@ -32,18 +33,30 @@ export class Checkpointer {
   async run(): Promise<void> {
     // Most of the copying goes on while others write; what they add meanwhile is copied in the next round.
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const { frames, copied } = await this.thread.ask("checkpoint");
+      const { frames, copied } = await this.ask("checkpoint");
       if (frames - copied < RESTART_FRAMES) break;
     }
     // The log can only begin afresh in a moment without a writer. Holding the writers here keeps the loop from
     // waiting for a lock in a system call.
-    const { frames } = await this.writer.exclusively(() => this.thread.ask("restart"));
+    const { frames } = await this.writer.exclusively(() => this.ask("restart"));
     if (frames > 0) this.commitsToLook = COMMITS_AFTER_BUSY;
   }
 
   async close(): Promise<void> {
     this.writer.onCommit = () => {};
     await this.running;
+  }
+
+  /**
+   * The thread syncs the log, too, and a sync that failed there has lost pages just as one of durability.ts: another try
+   * would copy what it finds in their place. So that is trouble. After any other failure the log merely grows.
+   */
+  private async ask(task: "checkpoint" | "restart") {
+    try {
+      return await this.thread.ask(task);
+    } catch (error) {
+      throw isIoError(error) ? this.writer.judgeRead(error) : error;
+    }
   }
 
   private afterCommit(): void {

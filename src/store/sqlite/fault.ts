@@ -34,3 +34,8 @@ export function told(error: unknown, file: string): unknown {
     `the disk of ${file} is full or fails (${error.message}): free some space`,
   );
 }
+
+/** The disk failed, rather than that it is full or not to be written to. */
+export function isIoError(error: unknown): error is Error {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_IOERR");
+}

@@ -56,7 +56,7 @@ export class StoreThread {
     const asked = this.waiting.get(reply.id);
     this.waiting.delete(reply.id);
     if (reply.error === null) asked?.resolve(reply);
-    else asked?.reject(new Error(reply.error));
+    else asked?.reject(Object.assign(new Error(reply.error), { code: reply.code }));
   }
 
   /** The next task starts another. */

@@ -12,6 +12,8 @@ export interface WorkerRequest {
 export interface WorkerReply {
   readonly id: number;
   readonly error: string | null;
+  /** SQLite's name for the error, where it is one of its own. */
+  readonly code?: string | undefined;
   /** For the checkpoints: frames in the log, and how many of them are in the file now. */
   readonly frames: number;
   readonly copied: number;
@@ -85,6 +87,7 @@ parentPort?.on("message", (request: WorkerRequest) => {
     reply = {
       id: request.id,
       error: error instanceof Error ? error.message : String(error),
+      code: error instanceof Error && "code" in error ? String(error.code) : undefined,
       frames: 0,
       copied: 0,
     };

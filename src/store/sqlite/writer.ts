@@ -239,7 +239,7 @@ export class Writer {
     );
   }
 
-  /** What a read met: see {@link judge}. */
+  /** What a read or a checkpoint met: see {@link judge}. */
   judgeRead(error: unknown): unknown {
     return codeOf(error).startsWith("SQLITE_") ? this.judge(error) : error;
   }
