@@ -23,6 +23,7 @@ export class QueueStarts {
     this.sql = {
       all: db.prepare<[number], { at: number }>("SELECT at FROM queue_starts WHERE queue = ? ORDER BY at"),
       add: db.prepare("INSERT INTO queue_starts (queue, at) VALUES (?, ?)"),
+      setBack: db.prepare("UPDATE queue_starts SET at = ? WHERE queue = ? AND at > ?"),
       remove: db.prepare("DELETE FROM queue_starts WHERE queue = ? AND at <= ?"),
     };
   }
@@ -36,6 +37,7 @@ export class QueueStarts {
     const log = this.log(queueId);
     const { at, head } = log;
     // A clock that was set back would else hold the queue until it is there again.
+    if (at.length > head && at.at(-1)! > now) this.sql.setBack.run(now, queueId, now);
     for (let i = at.length - 1; i >= head && at[i]! > now; i--) at[i] = now;
     while (log.head < at.length && at[log.head]! <= now - periodMs) log.head += 1;
     if (log.head > head) this.sql.remove.run(queueId, now - periodMs);
