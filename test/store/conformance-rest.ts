@@ -364,6 +364,19 @@ export function accountConformance(open: () => Promise<Store>): void {
       assert.equal((await store.accounts.signingSecrets(LIVE, NOW)).length, 1);
     });
 
+    test("a secret that has run out only by a clock ahead of its time signs again when the clock is right", async () => {
+      const store = await open();
+      const fresh = {
+        id: newId("sec", NOW),
+        secret: newSigningSecret(),
+        createdAt: NOW,
+        expiresAt: null,
+      };
+      await store.accounts.rotateSigningSecret(TENANT, fresh, NOW + 1_000, null);
+      assert.equal((await store.accounts.signingSecrets(TENANT, NOW + 86_400_000)).length, 1);
+      assert.equal((await store.accounts.signingSecrets(TENANT, NOW + 999)).length, 2);
+    });
+
     test("list and get", async () => {
       const store = await open();
       const names = (await store.accounts.list()).map(({ id }) => id);

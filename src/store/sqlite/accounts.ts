@@ -104,8 +104,8 @@ export function accountCommands(parts: Parts): AccountStore {
     principals.clear();
   }
 
-  /** Each delivery is signed, so the opened secrets are remembered until one is added or runs out. */
-  const opened = new Map<string, readonly SigningSecret[]>();
+  /** Each delivery is signed, so the secrets that had not run out at a time are remembered, opened, until one is added. */
+  const opened = new Map<string, { readonly secrets: readonly SigningSecret[]; readonly at: number }>();
 
   return {
     async authenticate(keyHash): Promise<Principal | null> {
@@ -196,12 +196,13 @@ export function accountCommands(parts: Parts): AccountStore {
 
     async signingSecrets(tenant: Tenant, now: number) {
       const key = tenantKey(tenant);
-      let secrets = opened.get(key);
-      if (secrets === undefined) {
-        secrets = readSecrets(directory.existingTenantId(tenant), now);
-        opened.set(key, secrets);
+      let known = opened.get(key);
+      // Where the clock was set back, one may be missing that had run out only by the clock as it was.
+      if (known === undefined || now < known.at) {
+        known = { secrets: readSecrets(directory.existingTenantId(tenant), now), at: now };
+        opened.set(key, known);
       }
-      return secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now);
+      return known.secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now);
     },
 
     rotateSigningSecret(tenant, secret, othersExpireAt, onceOnly) {
