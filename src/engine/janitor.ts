@@ -61,11 +61,11 @@ export class Janitor {
   }
 
   async prune(now: number): Promise<number> {
-    const { store, retentionMs } = this.parts;
+    const { store, clock, retentionMs } = this.parts;
     // An old backup is restored for what is in it: nothing goes before a person has looked and let the service go.
     if (await store.maintenance.isHeld()) return now + PRUNE_EVERY_MS;
     const more = await store.maintenance.prune(now - retentionMs, now);
-    return now + (more ? PRUNE_PAUSE_MS : PRUNE_EVERY_MS);
+    return clock.now() + (more ? PRUNE_PAUSE_MS : PRUNE_EVERY_MS);
   }
 
   /**
