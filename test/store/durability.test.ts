@@ -177,11 +177,11 @@ describe("durability", () => {
 
   test("a checkpoint that met an error of the disk is trouble as a failed sync is, and is not tried again before the log was looked at", async (t) => {
     const asked: string[] = [];
-    const real = StoreThread.prototype.ask;
     let fails = true;
+    const { value: ask } = Object.getOwnPropertyDescriptor(StoreThread.prototype, "ask") ?? {};
     t.mock.method(StoreThread.prototype, "ask", function (this: StoreThread, task: "checkpoint") {
       asked.push(task);
-      if (!fails) return real.call(this, task);
+      if (!fails) return Reflect.apply(ask, this, [task]);
       return Promise.reject(Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" }));
     });
     for (let i = 0; i < 32; i++) await enqueue(`"${"x".repeat(200_000)}"`).catch(() => {});

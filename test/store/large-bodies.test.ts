@@ -1,6 +1,6 @@
 /** Large bodies: what is done to many jobs is done to some 8 MB of them at a time, so that nobody else has to wait long. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { RawJson } from "../../src/base/json.ts";
 import type { NewJob } from "../../src/jobs/job.ts";
 import { cancel, reject } from "../../src/jobs/lifecycle.ts";
@@ -14,22 +14,22 @@ const MEGABYTE = new RawJson(JSON.stringify("x".repeat(1_000_000)));
 /** 8 MiB, and the job with which they are full. */
 const AT_ONCE = 9;
 
-async function storeWith(fields: Partial<NewJob>, count = JOBS) {
+async function storeWith(t: TestContext, fields: Partial<NewJob>, count = JOBS) {
   const opened = await openTestStore();
+  t.after(() => opened.close());
   const now = opened.clock.now();
   const made = Array.from({ length: count }, () => newJob(now, { payload: MEGABYTE, ...fields }));
-  const jobs = await enqueue(opened.store, ...made);
+  await enqueue(opened.store, ...made);
   /** How many jobs changed in each commit. */
   const commits: number[] = [];
   opened.store.subscribe((changes) => commits.push(changes.filter(({ kind }) => kind === "job").length));
-  return { ...opened, now, jobs, commits };
+  return { store: opened.store, now, commits };
 }
 
 const CALLED_BACK = { callbackUrl: "http://127.0.0.1:9/" };
 
 test("a claim takes a few of a lane at a time, and one at least of each", async (t) => {
-  const { store, now, close } = await storeWith({});
-  t.after(close);
+  const { store, now } = await storeWith(t, {});
   await enqueue(
     store,
     newJob(now, { payload: MEGABYTE, target: { url: "http://127.0.0.1:8/", method: "POST", headers: {} } }),
@@ -43,8 +43,7 @@ test("a claim takes a few of a lane at a time, and one at least of each", async 
 });
 
 test("what a step is made of counts, too", async (t) => {
-  const { store, now, close } = await storeWith({}, 0);
-  t.after(close);
+  const { store, now } = await storeWith(t, {}, 0);
   const piped = Array.from({ length: JOBS }, () => newPipeline(now, [newStep("a"), newStep("b")]));
   await enqueue(store, ...piped);
   for (const claim of await claimAll(store, now))
@@ -53,19 +52,17 @@ test("what a step is made of counts, too", async (t) => {
 });
 
 test("a bulk command writes a few callbacks at a time", async (t) => {
-  const { store, now, commits, close } = await storeWith(CALLED_BACK);
-  t.after(close);
+  const { store, now, commits } = await storeWith(t, CALLED_BACK);
   assert.equal(await store.jobs.changeAll(TENANT, {}, ["pending"], (job) => cancel(job, now)), JOBS);
   assert.deepEqual(commits, [AT_ONCE, AT_ONCE, JOBS - 2 * AT_ONCE]);
 });
 
 test("so do approvals that run out together", async (t) => {
-  const { store, now, commits, close } = await storeWith({
+  const { store, now, commits } = await storeWith(t, {
     ...CALLED_BACK,
     requiresApproval: true,
     approvalTimeout: "1s",
   });
-  t.after(close);
   const later = now + 1_000;
   const next = await store.maintenance.expireApprovals(later, (job) => reject(job, "system", null, later));
   assert.equal(next, null);
@@ -73,8 +70,7 @@ test("so do approvals that run out together", async (t) => {
 });
 
 test("retention removes a few at a time, and all in the end", async (t) => {
-  const { store, now, close } = await storeWith({});
-  t.after(close);
+  const { store, now } = await storeWith(t, {});
   await store.jobs.changeAll(TENANT, {}, ["pending"], (job) => cancel(job, now));
   const left: number[] = [];
   do {
@@ -85,8 +81,7 @@ test("retention removes a few at a time, and all in the end", async (t) => {
 });
 
 test("answers that are kept for their Idempotency-Key go a few at a time, too", async (t) => {
-  const { store, now, close } = await storeWith({}, 0);
-  t.after(close);
+  const { store, now } = await storeWith(t, {}, 0);
   const body = "x".repeat(1_000_000);
   const create = (i: number, at: number) => {
     const once = { key: `k${i}`, fingerprint: "f", answer: () => ({ status: 201, headers: {}, body }) };

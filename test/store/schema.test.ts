@@ -55,6 +55,10 @@ describe("the schema", () => {
     }
   });
 
+  test("a new file has no free pages, for which retention would start the second thread at once", () => {
+    assert.equal(db.pragma("freelist_count", { simple: true }), 0);
+  });
+
   test("what can be large lies in rows of their own, not in the tree of the keys, where each look-up would read it", () => {
     const tables = db.pragma("table_list") as { name: string; wr: number }[];
     const large = tables
