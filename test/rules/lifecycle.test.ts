@@ -12,7 +12,6 @@ import {
   firstState,
   interrupt,
   LIFECYCLE,
-  MAX_DEATHS,
   reject,
   release,
   retry,
@@ -78,6 +77,11 @@ describe("an attempt", () => {
   });
 
   test("says when the retry is, and why", () => {
+    for (const outcome of [response(500), failure()])
+      assert.match(
+        settle(active(), null, null, outcome, NOW).attempt.decision,
+        /^Retry in 20 s, at 2026-01-05T00:00:20\.000Z, 2 of 3 attempts left\. The target /,
+      );
     const { attempt } = settle(active(), null, null, response(503, { "retry-after": "60" }), NOW);
     assert.equal(
       attempt.decision,
@@ -120,17 +124,20 @@ describe("an attempt", () => {
 
 describe("an attempt that the process did not outlive", () => {
   test("is not counted, and is due at once", () => {
-    const { changes } = interrupt(active(), null, NOW + 1);
+    const { changes, attempt } = interrupt(active(), null, NOW + 1);
     assert.deepEqual(
       [changes.status, changes.dueAt, changes.deaths, changes.lastErrorCode],
       ["pending", NOW + 1, 1, "interrupted"],
     );
     assert.equal(changes.spent, undefined);
+    assert.match(attempt.decision, /^Delivered again at once/);
   });
 
-  test(`fails the job the ${MAX_DEATHS}rd time`, () => {
-    const { changes } = interrupt(active({ deaths: MAX_DEATHS - 1 }), null, NOW);
+  test("fails the job the third time", () => {
+    assert.equal(interrupt(active({ deaths: 1 }), null, NOW).changes.status, "pending");
+    const { changes, attempt } = interrupt(active({ deaths: 2 }), null, NOW);
     assert.deepEqual([changes.status, changes.lastErrorCode], ["failed", "interrupted"]);
+    assert.match(attempt.decision, /^Failed: the service died 3 times/);
   });
 
   test("or that a shutdown cut short, is neither a death nor spent", () => {
