@@ -105,20 +105,26 @@ describe("an attempt", () => {
   });
 
   test("of a step that is not the last advances the pipeline with a fresh count", () => {
-    const job = active({ attempts: 2, spent: 2 });
-    const next = { ...newStep("b", { delay: "5m" }), approvedAt: null };
+    // A clock that was set back: run_at holds the first step only.
+    const job = active({ attempts: 2, spent: 2, runAt: NOW + 3_600_000 });
+    const next = { ...newStep("b"), approvedAt: null };
     const { event, changes } = settle(job, "a", next, response(200), NOW);
     assert.equal(event, "advance");
     assert.deepEqual(
       [changes.status, changes.step, changes.attempts, changes.spent, changes.dueAt],
-      ["pending", 1, 0, 0, NOW + 300_000],
+      ["pending", 1, 0, 0, NOW],
     );
     const gated = { ...next, requiresApproval: true };
-    assert.equal(settle(job, "a", gated, response(200), NOW).changes.status, "awaiting_approval");
-    assert.equal(
-      settle(job, "a", { ...gated, approvedAt: NOW }, response(200), NOW).changes.status,
-      "pending",
-    );
+    const cases = [
+      [next, "pending", NOW, "Done; step b is next."],
+      [{ ...next, delay: "5m" }, "pending", NOW + 300_000, "Done; step b is next, in 5m."],
+      [gated, "awaiting_approval", null, "Done; step b waits for approval."],
+      [{ ...gated, approvedAt: NOW }, "pending", NOW, "Done; step b is next."],
+    ] as const;
+    for (const [step, status, dueAt, decision] of cases) {
+      const { changes: made, attempt } = settle(job, "a", step, response(200), NOW);
+      assert.deepEqual([made.status, made.dueAt, attempt.decision], [status, dueAt, decision]);
+    }
   });
 });
 
@@ -176,7 +182,11 @@ describe("what people do", () => {
     assert.equal(retry(rejected, null, NOW).status, "awaiting_approval");
     assert.equal(retry({ ...rejected, approvedAt: NOW }, null, NOW).status, "pending");
     const step = { ...newStep("b", { requiresApproval: true }), approvedAt: null };
-    assert.equal(retry({ ...failed, step: 1 }, step, NOW).status, "awaiting_approval");
+    const later = { ...failed, step: 1 };
+    assert.equal(retry(later, step, NOW).status, "awaiting_approval");
+    // The approval of a pipeline is that of its first step: a later one, which asks for none, does not wait for it again.
+    const free = { ...step, requiresApproval: false };
+    assert.equal(retry({ ...later, requiresApproval: true }, free, NOW).status, "pending");
   });
 
   test("is possible in the states of the contract only, and else names the state", () => {
