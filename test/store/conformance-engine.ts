@@ -97,6 +97,11 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.deepEqual(await claim(NOW + 9_999), [0, NOW + 10_000]);
       assert.deepEqual((await claim(NOW + 10_000))[0], 2);
       assert.deepEqual(await claim(NOW + 10_000), [0, NOW + 14_000]);
+
+      // Lowered to less than has begun already.
+      await store.queues.configure(TENANT, "default", { rateLimit: { limit: 1, period: "10s" } }, NOW);
+      assert.deepEqual(await claim(NOW + 14_000), [0, NOW + 20_000]);
+      assert.deepEqual((await claim(NOW + 20_000))[0], 1);
     });
   });
 
