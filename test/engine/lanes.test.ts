@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import { type Grant, Lanes } from "../../src/engine/lanes.ts";
-import type { Standing } from "../../src/engine/shares.ts";
+import { type Standing, standingAfter } from "../../src/engine/shares.ts";
 import type { Lane } from "../../src/store/store.ts";
+import { failure, response } from "../support/factories.ts";
 
 const lane = (id: number, queueId: number, origin: string): Lane => ({ id, queueId, origin });
 
@@ -195,6 +196,17 @@ describe("shares", () => {
     }
     return taken;
   }
+
+  test("what an attempt shows: a quick end is quick whatever it was, a late answer is slow, all else shows nothing", () => {
+    for (const outcome of [response(200), response(500), failure("connect")]) {
+      assert.equal(standingAfter({ ...outcome, durationMs: 1_000 }), "quick");
+      assert.equal(
+        standingAfter({ ...outcome, durationMs: 1_001 }),
+        outcome.kind === "response" ? "slow" : "new",
+      );
+    }
+    assert.equal(standingAfter(null), "new");
+  });
 
   const LIMITS = { total: 512, perOrigin: 64 };
 
