@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import * as fc from "fast-check";
 import { type Grant, Lanes } from "../../src/engine/lanes.ts";
-import { type Standing, standingAfter } from "../../src/engine/shares.ts";
+import { placesFor, type Standing, standingAfter } from "../../src/engine/shares.ts";
 import type { Lane } from "../../src/store/store.ts";
 import { failure, response } from "../support/factories.ts";
 
@@ -160,6 +160,38 @@ test("whatever happens, no gate is exceeded and every job gets its turn", () => 
   assert.ok(claimed > 10_000, `jobs were claimed: ${claimed}`);
 });
 
+test("a lane wakes for the earliest job that it was told of, in whatever order, also during a claim", () => {
+  const lanes = new Lanes({ total: 8, perOrigin: 8 });
+  const one = lane(1, 0, "http://one");
+  for (const at of [100, 20, 60]) lanes.note(one, at);
+  assert.equal(lanes.wakeAt(0), 20);
+  for (const [noted, next, wakeAt] of [
+    [[90, 50, 70], 80, 50],
+    [[90], 80, 80],
+    [[90], null, 90],
+  ] as const) {
+    const [grant] = lanes.take(100);
+    for (const at of noted) lanes.note(one, 100 + at);
+    lanes.claimed(grant!, 0, next === null ? null : 100 + next, 100);
+    assert.equal(lanes.wakeAt(100), 100 + wakeAt);
+    lanes.note(one, 100);
+  }
+});
+
+test("a lane that a rate limit put off claims again when the limits of its queue change, also during its claim", () => {
+  const lanes = new Lanes({ total: 8, perOrigin: 8 });
+  lanes.note(lane(1, 7, "http://one"), 0);
+  const change = () => lanes.setQueueLimits({ id: 7, concurrency: null, paused: false }, 0);
+  const [first] = lanes.take(0);
+  lanes.claimed(first!, 0, 1_000, 0);
+  assert.deepEqual(lanes.take(0), []);
+  change();
+  const [second] = lanes.take(0);
+  change();
+  lanes.claimed(second!, 0, 1_000, 0);
+  assert.equal(lanes.take(0).length, 1);
+});
+
 test("a job far ahead in a lane where others come and go is remembered once", () => {
   const lanes = new Lanes({ total: 8, perOrigin: 8 });
   const busy = lane(1, 0, "http://busy");
@@ -209,6 +241,24 @@ describe("shares", () => {
   });
 
   const LIMITS = { total: 512, perOrigin: 64 };
+
+  test("places by standing, by what is taken over all, by the origins that contend, and by its own", () => {
+    const cases: [Standing, taken: number, contending: number, own: number, places: number][] = [
+      ["new", 0, 1, 0, 8],
+      ["new", 5, 2, 0, 3],
+      ["new", 5, 2, 5, 8],
+      ["new", 100, 2, 0, 1],
+      ["silent", 127, 2, 0, 64],
+      ["silent", 127, 4, 0, 32],
+      ["silent", 128, 4, 0, 1],
+      ["quick", 255, 100, 0, 64],
+      ["slow", 255, 100, 0, 64],
+      ["quick", 256, 8, 0, 32],
+      ["slow", 256, 1_000, 0, 1],
+    ];
+    for (const [standing, taken, contending, own, places] of cases)
+      assert.equal(placesFor(standing, LIMITS, { taken, contending }, own), places, `${standing} ${taken}`);
+  });
 
   /** One attempt that has shown what the origin is. */
   function show(lanes: Lanes, one: Lane, standing: Standing): void {
