@@ -207,6 +207,17 @@ test("Errand's own address and port are refused, its other ports and other hosts
   assert.equal(refusal(named, "127.0.0.1", 3000), null);
 });
 
+test("a URL without a port means that of its scheme", () => {
+  for (const [port, own, other] of [
+    [80, "http", "https"],
+    [443, "https", "http"],
+  ] as const) {
+    const rules = egressRules({ deny: [], allow: [], listening: { host: "127.0.0.1", port } });
+    assert.match(refusalOfUrl(rules, new URL(`${own}://localhost/`)) ?? "", /Errand's own/);
+    assert.equal(refusalOfUrl(rules, new URL(`${other}://localhost/`)), null);
+  }
+});
+
 test("what is not an address is refused", () => {
   for (const text of ["", "example.com", "127.1", "1.2.3.4.5", "::g"])
     assert.match(refusal(DEFAULTS, text, 80) ?? "", /not an IP/);
