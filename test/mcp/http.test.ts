@@ -257,6 +257,7 @@ describe("Host and Origin", () => {
   for (const origin of [
     "http://localhost:6274",
     "http://127.0.0.1:5173",
+    "http://127.0.0.2:5173",
     "https://errand.example",
     "http://[::1]:1",
   ])
@@ -271,6 +272,9 @@ describe("Host and Origin", () => {
     "https://localhost.evil.example",
     "chrome-extension://abc",
     "https://localhost@evil.example",
+    "https://evil.example@localhost",
+    "https://localhost/evil.example",
+    "http://",
   ])
     test(`Origin ${origin} is refused`, async () =>
       assert.deepEqual(await status({ origin }), [403, "forbidden_origin"]));

@@ -115,6 +115,17 @@ const CLOCK_CHANGES: readonly {
     ],
   },
   {
+    why: "every two hours is an interval, though its minute is fixed: both times",
+    cron: "30 */2 * * *",
+    zone: "Europe/Berlin",
+    after: "2026-10-24T22:45Z",
+    times: [
+      "2026-10-25T02:30:00+02:00 dst_repeat",
+      "2026-10-25T02:30:00+01:00 dst_repeat",
+      "2026-10-25T04:30:00+01:00",
+    ],
+  },
+  {
     why: "the second time is found also where the next first time is a year away",
     cron: "*/30 2 25 10 *",
     zone: "Europe/Berlin",
