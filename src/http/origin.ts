@@ -40,9 +40,8 @@ export function requireKnownOrigin(allowedHosts: readonly string[]): MiddlewareH
 function parse(url: string): URL | null {
   const parsed = URL.parse(url);
   // Nothing but a scheme, a host and a port: what else there is would be a way round the comparison.
-  const isPlain =
-    parsed !== null && parsed.username === "" && parsed.pathname === "/" && parsed.search === "";
-  return isPlain && parsed.hash === "" && !url.includes("@") ? parsed : null;
+  const isPlain = parsed !== null && parsed.pathname === "/" && parsed.search === "" && parsed.hash === "";
+  return isPlain && !url.includes("@") ? parsed : null;
 }
 
 /** RFC 6761 §6.3: localhost and the names under it are this machine. */
