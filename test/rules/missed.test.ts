@@ -4,7 +4,9 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { type FireTimes, nextFireTime } from "../../src/schedules/firing.ts";
 import { LATE_AFTER_MS, MAX_CATCH_UP, MAX_RECORDED, planFiring } from "../../src/schedules/missed.ts";
+import { firingsOf, MAX_WEIGHT, weightOf } from "../../src/schedules/run.ts";
 import { MISSED_POLICIES, type MissedPolicy } from "../../src/schedules/schedule.ts";
+import { aSchedule } from "../support/factories.ts";
 import { holds } from "./firing-seeds.ts";
 
 const DAY_MS = 86_400_000;
@@ -297,5 +299,28 @@ describe("planFiring", () => {
         },
       ),
     );
+  });
+});
+
+describe("firingsOf", () => {
+  it("goes from the stored due time to the next one in steps that join, also where not every time gets a line", () => {
+    const [dueAt, now] = [Date.UTC(2016, 0, 1), Date.UTC(2026, 0, 1, 0, 0, 30)];
+    const firings = firingsOf(aSchedule(dueAt, { nextRunAt: dueAt, onMissed: "all" }), now);
+    const ends = [dueAt, ...firings.map(({ nextRunAt }) => nextRunAt)];
+    assert.equal(ends.pop(), Date.UTC(2026, 0, 1, 0, 1));
+    assert.deepEqual(
+      firings.map((firing) => firing.dueAt),
+      ends,
+    );
+    // As heavy as a transaction may be, and no lighter: 1,000 lines, or 100 jobs.
+    assert.ok(firings.every((firing) => weightOf(firing) <= MAX_WEIGHT));
+    assert.ok(firings.length <= 110, `${firings.length} steps`);
+    assert.equal(firings.flatMap(({ occurrences }) => occurrences).length, MAX_RECORDED);
+  });
+
+  it("takes the last due time away from a schedule that was to end before it", () => {
+    const dueAt = Date.UTC(2026, 0, 1);
+    const ended = aSchedule(dueAt, { nextRunAt: dueAt, endsAt: dueAt - 1 });
+    assert.deepEqual(firingsOf(ended, dueAt), [{ dueAt, occurrences: [], nextRunAt: null }]);
   });
 });
