@@ -45,7 +45,7 @@ function specOfSchedule(from: ScheduleSpec): ScheduleSpec {
 
 /** A next run where it is missing, or was reckoned by a clock that has been set back since. The same object if neither. */
 export function rearm(schedule: Schedule, now: number): Schedule {
-  if (schedule.paused || isDue(schedule, now)) return schedule;
+  if (schedule.paused) return schedule;
   const nextRunAt = nextFireTime(schedule, now);
   const isRight = nextRunAt === null || (schedule.nextRunAt !== null && schedule.nextRunAt <= nextRunAt);
   return isRight ? schedule : { ...schedule, nextRunAt };
