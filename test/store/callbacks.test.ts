@@ -89,6 +89,13 @@ test("a callback appears in no event, list, queue, count or usage; a pipeline co
     jobs.filter(({ count }) => count > 0),
     [{ queue: "default", status: "completed", count: 1 }],
   );
+
+  while (await store.maintenance.prune(now + 1, now));
+  assert.equal(await store.jobs.get(tenant, job.id), null);
+  assert.deepEqual(
+    (await store.maintenance.figures()).jobs.filter(({ count }) => count !== 0),
+    [],
+  );
 });
 
 test("what became of a callback can be read as long as its job, and no longer", async (t) => {

@@ -292,9 +292,11 @@ export function engineConformance(open: () => Promise<Store>): void {
       const store = await open();
       const [soon] = await enqueue(
         store,
-        newJob(NOW, { requiresApproval: true, approvalTimeout: "1m" }),
+        newJob(NOW, { requiresApproval: true, approvalTimeout: "1m", callbackUrl: "http://127.0.0.1:9/" }),
         newJob(NOW, { requiresApproval: true, approvalTimeout: "1h" }),
         newJob(NOW, { requiresApproval: true }),
+        // One that is merely due is not asked about.
+        newJob(NOW),
       );
       const expire = (now: number) =>
         store.maintenance.expireApprovals(now, (job) => reject(job, "system", null, now));
@@ -302,6 +304,7 @@ export function engineConformance(open: () => Promise<Store>): void {
       assert.equal(await expire(NOW + 60_000), NOW + 3_600_000);
       const job = await store.jobs.get(TENANT, soon!.id);
       assert.deepEqual([job?.status, job?.rejectedBy], ["cancelled", "system"]);
+      assert.equal(job?.callback?.status, "pending");
       assert.equal(await expire(NOW + 3_600_000), null);
     });
 

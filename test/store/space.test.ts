@@ -29,3 +29,22 @@ test("a pass of retention gives back the space of all that it removed", async (t
   assert.ok(size < LEFT_BYTES, `${size} bytes are left of ${JOBS * PAYLOAD_BYTES}`);
   assert.ok(rounds > 1, "in small steps");
 });
+
+test("what was answered under an Idempotency-Key is kept for 24 hours and takes no room after that", async (t) => {
+  const opened = await openTestStore();
+  const { store, folder } = opened;
+  t.after(() => opened.close());
+  const answer = () => ({ status: 201, headers: {}, body: "x".repeat(PAYLOAD_BYTES) });
+  const create = (i: number) =>
+    store.jobs.enqueue(TENANT, [newJob(NOW)], NOW, { key: `key-${i}`, fingerprint: "same", answer });
+  for (let i = 0; i < 30; i++) await create(i);
+  const sizeAfter = async (now: number) => {
+    let rounds = 0;
+    while (await store.maintenance.prune(0, now)) assert.ok(++rounds < 100, "comes to an end");
+    return statSync(join(folder, DATABASE_FILE)).size;
+  };
+  await sizeAfter(NOW + 86_400_000 - 1);
+  assert.ok("replay" in (await create(0)));
+  assert.ok((await sizeAfter(NOW + 86_400_000)) < LEFT_BYTES);
+  assert.ok("value" in (await create(0)));
+});
