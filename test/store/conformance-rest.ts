@@ -19,9 +19,9 @@ const DAY = 86_400_000;
 const LIVE = { accountId: TENANT.accountId, mode: "live" } as const;
 
 /** The schedule's due time makes one job. */
-function firing(schedule: Schedule, nextRunAt: number | null): Firing {
+function firing(schedule: Schedule, nextRunAt: number | null, requiresApproval = false): Firing {
   const dueAt = schedule.nextRunAt!;
-  const job = newJob(dueAt, { scheduleId: schedule.id, scheduledFor: dueAt });
+  const job = newJob(dueAt, { scheduleId: schedule.id, scheduledFor: dueAt, requiresApproval });
   const occurrence = { scheduledFor: dueAt, outcome: "fired", latenessMs: 0, job } as const;
   return { dueAt, occurrences: [occurrence], nextRunAt };
 }
@@ -144,12 +144,12 @@ export function scheduleConformance(open: () => Promise<Store>): void {
     test("on_overlap skip makes no job while one of the schedule is unfinished", async () => {
       const store = await open();
       let schedule = value(await store.schedules.create(aSchedule(NOW, { onOverlap: "skip" }), null));
+      // Jobs of no schedule, or of another one, are in nobody's way; one that waits for approval is unfinished.
+      const other = value(await store.schedules.create(aSchedule(NOW), null));
+      await enqueue(store, newJob(NOW), newJob(NOW, { scheduleId: other.id }));
       const fire = async () => {
-        await store.schedules.fire(
-          [{ schedule, firing: firing(schedule, schedule.nextRunAt! + 60_000) }],
-          NOW,
-          true,
-        );
+        const next = firing(schedule, schedule.nextRunAt! + 60_000, true);
+        await store.schedules.fire([{ schedule, firing: next }], NOW, true);
         schedule = (await store.schedules.get(TENANT, schedule.id))!;
       };
       await fire();
