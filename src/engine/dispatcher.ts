@@ -23,8 +23,8 @@ export interface DispatcherParts {
   readonly onAttempt?: (claim: Claim, outcome: Outcome) => void;
 }
 
-/** The pause before an outcome that could not be stored is offered to the store again. */
-const SETTLE_PAUSE_MS = 500;
+/** The pause before what the store could not do is asked of it again. */
+const STORE_PAUSE_MS = 500;
 
 export class Dispatcher {
   private readonly parts: DispatcherParts;
@@ -96,7 +96,7 @@ export class Dispatcher {
     try {
       return await this.parts.store.engine.claimDue(grants, now);
     } catch (error) {
-      for (const grant of grants) this.lanes.claimed(grant, 0, now + SETTLE_PAUSE_MS, now);
+      for (const grant of grants) this.lanes.claimed(grant, 0, now + STORE_PAUSE_MS, now);
       throw error;
     }
   }
@@ -133,6 +133,7 @@ export class Dispatcher {
   /** Null when the shutdown did not wait for it. Never rejects: whatever happens, the claim gets its settlement. */
   private async attempt(claim: Claim): Promise<Outcome | null> {
     try {
+      if (isErrandsOwn(claim) && !(await this.isSynced(claim))) return null;
       const delivery = await this.deliveryOf(claim);
       if ("unresolved" in delivery) {
         return {
@@ -180,24 +181,56 @@ export class Dispatcher {
     return settle(claim.job, stepName, claim.pipeline?.next ?? null, outcome, now);
   }
 
+  /** False when the shutdown did not wait for it. */
+  private async isSynced(claim: Claim): Promise<boolean> {
+    const synced = await this.insist(
+      claim,
+      "the disk does not say that it has a job; asking again",
+      async () => {
+        await this.parts.store.engine.synced();
+        return true;
+      },
+    );
+    return synced !== null;
+  }
+
   /** The outcome is kept in memory until the store takes it: the target was called, and that must not be forgotten. */
   private async record(claim: Claim, settlement: Settlement): Promise<void> {
-    const { store, clock, log } = this.parts;
+    const { store, log } = this.parts;
+    const settled = await this.insist(claim, "an outcome could not be stored; trying again", () =>
+      store.engine.settle(claim, settlement),
+    );
+    if (settled === false)
+      log.warn({ job: claim.job.id, attempt: claim.job.attempts }, "a late outcome changed nothing");
+  }
+
+  /** Until the store does it, or null when a shutdown does not wait for that. */
+  private async insist(
+    claim: Claim,
+    failed: string,
+    command: () => Promise<boolean>,
+  ): Promise<boolean | null> {
+    const { clock, log } = this.parts;
     for (;;) {
       try {
-        const settled = await store.engine.settle(claim, settlement);
-        if (!settled)
-          log.warn({ job: claim.job.id, attempt: claim.job.attempts }, "a late outcome changed nothing");
-        return;
+        return await command();
       } catch (error) {
-        log.error({ err: error, job: claim.job.id }, "an outcome could not be stored; trying again");
-        if (this.shutdown.signal.aborted) return;
+        log.error({ err: error, job: claim.job.id }, failed);
+        if (this.shutdown.signal.aborted) return null;
         await new Promise<void>((resolve) => {
-          clock.timer(SETTLE_PAUSE_MS, resolve);
+          clock.timer(STORE_PAUSE_MS, resolve);
         });
       }
     }
   }
+}
+
+/**
+ * Whether nobody but Errand knows of the job: a power cut that takes it has it made again, under another id. So it is on
+ * the disk before it is sent, and a duplicate has the same `webhook-id`.
+ */
+function isErrandsOwn({ job, callbackOf }: Claim): boolean {
+  return callbackOf !== null || job.scheduledFor !== null;
 }
 
 function bodyOf({ job, payload, pipeline }: Claim) {

@@ -51,18 +51,18 @@ export class Scheduler {
    * on. Answers when the next schedule is due.
    */
   async step(): Promise<number | null> {
-    const { schedules } = this.parts.store;
+    const { schedules, engine } = this.parts.store;
     let hasFired = false;
     while (!this.stopped) {
       const now = this.parts.clock.now();
       const due = await schedules.due(now, READ_AT_ONCE);
       if (due.length === 0) break;
-      await schedules.fire(this.batch(due, now), now, false);
+      await schedules.fire(this.batch(due, now), now);
       hasFired = true;
     }
     this.rest.clear();
     // One sync covers them all.
-    if (hasFired) await schedules.fire([], this.parts.clock.now(), true);
+    if (hasFired) await engine.synced();
     return schedules.nextDueAt();
   }
 

@@ -39,7 +39,7 @@ export async function decideDue<T>(
     for (const schedule of due) {
       const policy = isHeld ? "none" : schedule.onMissed;
       const firings = isSound(schedule) ? firingsOf(schedule, now, policy) : [setAside(schedule, now)];
-      for (const firing of firings) await store.schedules.fire([{ schedule, firing }], now, false);
+      for (const firing of firings) await store.schedules.fire([{ schedule, firing }], now);
     }
   }
 }

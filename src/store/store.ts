@@ -205,6 +205,8 @@ export interface EngineStore {
    * Resolves at commit: losing it in a power cut means a redelivery.
    */
   settle(claim: Claim, settlement: Settlement): Promise<boolean>;
+  /** Resolves when all that was committed is on the disk: jobs that Errand made by itself are sent only then. */
+  synced(): Promise<void>;
   /** Settles, at a start, every attempt that the last process left active. Answers how many. */
   recover(rule: (job: Job, stepName: string | null) => Settlement): Promise<number>;
 }
@@ -247,14 +249,9 @@ export interface ScheduleStore {
   nextDueAt(): Promise<number | null>;
   /**
    * Jobs, ledger and re-arming of each schedule in one transaction. False where `dueAt` no longer stands. Whatever the
-   * clock did, a due time that has made a job makes no other: its line in the ledger is the proof. Resolves at commit
-   * where `durable` is false; the next durable command covers it.
+   * clock did, a due time that has made a job makes no other: its line in the ledger is the proof. Resolves at commit.
    */
-  fire(
-    firings: readonly { schedule: Schedule; firing: Firing }[],
-    now: number,
-    durable: boolean,
-  ): Promise<readonly boolean[]>;
+  fire(firings: readonly { schedule: Schedule; firing: Firing }[], now: number): Promise<readonly boolean[]>;
   /** Schedules that are neither paused nor over, and have no next run. */
   unarmed(now: number, page: PageRequest): Promise<Page<Schedule>>;
   /** Schedules that a clock ahead of `now` may have changed or fired, so that they wait for a time far away. */

@@ -121,8 +121,8 @@ test("a crash in the middle of a long downtime goes on where it was, with the sa
   for (let crash = 0; crash < 5; crash++) {
     const fire = bed.store.schedules.fire.bind(bed.store.schedules);
     let left = 2;
-    bed.store.schedules.fire = (firings, now, durable) =>
-      left-- > 0 ? fire(firings, now, durable) : Promise.reject(new Error("the process died"));
+    bed.store.schedules.fire = (firings, now) =>
+      left-- > 0 ? fire(firings, now) : Promise.reject(new Error("the process died"));
     await assert.rejects(bed.scheduler.step(), /died/);
     await bed.restart();
   }

@@ -111,6 +111,13 @@ export const BREAKAGES: Readonly<Record<string, BrokenRule>> = {
     })),
   },
 
+  "the sync: a due time's job is sent before it is on the disk": {
+    says: /was sent, and a power cut took/,
+    breakage: inEngine(() => ({
+      synced: () => Promise.resolve(),
+    })),
+  },
+
   "the orphan rule: what a dead process left active stays active": {
     says: /jobs are stuck: \d+ active/,
     breakage: inEngine(() => ({

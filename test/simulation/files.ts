@@ -58,8 +58,17 @@ export interface StoredJob {
   readonly callbacks: number;
 }
 
+export interface StoredJobs {
+  /** Without callbacks. */
+  readonly rows: readonly StoredJob[];
+  /** The last attempt that began of each step, by job and step. */
+  readonly begun: ReadonlyMap<string, number>;
+  /** Of all, callbacks too. */
+  readonly ids: ReadonlySet<string>;
+}
+
 /** What a file knows that no store has open. */
-export function readJobs(file: string) {
+export function readJobs(file: string): StoredJobs {
   const db = openRaw(file);
   const rows = db
     .prepare<[], StoredJob>(
@@ -76,8 +85,9 @@ export function readJobs(file: string) {
     .all();
   for (const { id, step, number } of steps)
     begun.set(`${id}/${step}`, Math.max(number, begun.get(`${id}/${step}`) ?? 0));
+  const ids = new Set(db.prepare<[], string>("SELECT id FROM jobs").pluck().all());
   db.close();
-  return { rows, begun };
+  return { rows, begun, ids };
 }
 
 /** The files of one data folder as they are in this moment. */

@@ -109,6 +109,7 @@ export class Target {
     const claim = this.witness.claimOf(jobId, step, attempt);
     const name = exchangeName(this.witness.label(jobId), part, attempt);
     if (claim === undefined) this.witness.violate(`the target received ${name}, which was never claimed`);
+    else this.witness.sent(claim, name);
     if (step !== "cb") {
       const key = `${jobId}/${step}/${attempt}`;
       if (this.seen.has(key)) this.witness.violate(`the target received ${name} twice`);

@@ -5,7 +5,7 @@ import type { JobStatus, NewJob } from "../../src/jobs/job.ts";
 import { FINAL, LIFECYCLE, MAX_DEATHS } from "../../src/jobs/lifecycle.ts";
 import type { Schedule } from "../../src/schedules/schedule.ts";
 import type { Change, Claim, JobChange, QueueSettings, Store } from "../../src/store/store.ts";
-import type { StoredJob } from "./files.ts";
+import type { StoredJob, StoredJobs } from "./files.ts";
 import { KnownQueue } from "./known-queue.ts";
 import type { Trace } from "./trace.ts";
 
@@ -62,6 +62,8 @@ export class Witness {
   private readonly claims = new Map<string, Claim>();
   /** The last attempt that began of each step. */
   private readonly begun = new Map<string, number>();
+  /** Jobs of due times, and callbacks, that reached the target: by their ids, as the target calls them. */
+  private readonly sentUnasked = new Map<string, string>();
   /** Calls under way that may take a job out of a final state. */
   retriesUnderWay = 0;
   wentBack = false;
@@ -210,6 +212,11 @@ export class Witness {
     if (required && !known.approved.has(job.step)) this.violate(`${what} begins without its approval`);
   }
 
+  /** What nobody asked for is made again after a power cut, under another id: so it may not be lost once it was sent. */
+  sent({ job, callbackOf }: Claim, name: string): void {
+    if (callbackOf !== null || job.scheduledFor !== null) this.sentUnasked.set(job.id, name);
+  }
+
   // ── Queues ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   queue(tenant: Tenant, name: string): KnownQueue {
@@ -250,7 +257,7 @@ export class Witness {
   }
 
   /** After a power cut the file holds some commits less. What clients were told must be among those that are left. */
-  reload(rows: readonly StoredJob[], begun: ReadonlyMap<string, number>, keepsAll: boolean): void {
+  reload({ rows, begun, ids }: StoredJobs, keepsAll: boolean): void {
     const left = new Map(rows.map((row) => [row.id, row]));
     for (const [id, job] of this.jobs) {
       const row = left.get(id);
@@ -270,6 +277,9 @@ export class Witness {
     for (const step of this.begun.keys())
       if (this.jobs.get(step.slice(0, step.indexOf("/")))?.removed !== "yes") this.begun.delete(step);
     for (const [step, number] of begun) this.begun.set(step, number);
+    if (keepsAll)
+      for (const [id, name] of this.sentUnasked)
+        if (!ids.has(id)) this.violate(`${name} was sent, and a power cut took what would have its id again`);
     this.forgetQueues();
   }
 }

@@ -180,8 +180,8 @@ export class World {
     this.trace.add("the power fails");
     this.die();
     const folder = this.copyFolder(certain);
-    const { rows, begun } = readJobs(join(folder, DATABASE_FILE));
-    this.witness.reload(rows, begun, this.retention.keepsAll);
+    const left = readJobs(join(folder, DATABASE_FILE));
+    this.witness.reload(left, this.retention.keepsAll);
     this.target.hangUp(true);
     // Whoever looked has copied the log into the file.
     this.life = this.begin(folder, 0);

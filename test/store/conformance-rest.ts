@@ -111,8 +111,8 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       assert.deepEqual(await store.schedules.due(dueAt - 1, 10), []);
       const [due] = await store.schedules.due(dueAt, 10);
       const both = await Promise.all([
-        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt, true),
-        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt, true),
+        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt),
+        store.schedules.fire([{ schedule: due!, firing: firing(due!, dueAt + 60_000) }], dueAt),
       ]);
       assert.deepEqual(both, [[true], [false]]);
       const jobs = (await store.jobs.list(TENANT, { scheduleId: schedule.id }, { limit: 9, cursor: null }))
@@ -134,7 +134,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       const store = await open();
       const schedule = value(await store.schedules.create(aSchedule(NOW), null));
       await store.schedules.update(TENANT, schedule.id, (found) => ({ ...found, nextRunAt: NOW + 999_000 }));
-      const fire = () => store.schedules.fire([{ schedule, firing: firing(schedule, null) }], NOW, true);
+      const fire = () => store.schedules.fire([{ schedule, firing: firing(schedule, null) }], NOW);
       assert.deepEqual(await fire(), [false]);
       await store.schedules.remove(TENANT, schedule.id, NOW);
       assert.deepEqual(await fire(), [false]);
@@ -149,7 +149,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
       await enqueue(store, newJob(NOW), newJob(NOW, { scheduleId: other.id }));
       const fire = async () => {
         const next = firing(schedule, schedule.nextRunAt! + 60_000, true);
-        await store.schedules.fire([{ schedule, firing: next }], NOW, true);
+        await store.schedules.fire([{ schedule, firing: next }], NOW);
         schedule = (await store.schedules.get(TENANT, schedule.id))!;
       };
       await fire();
@@ -190,7 +190,7 @@ export function scheduleConformance(open: () => Promise<Store>): void {
         nextRunAt: NOW,
       }));
       const [due] = await store.schedules.due(NOW, 1);
-      await store.schedules.fire([{ schedule: due!, firing: firing(due!, NOW + 1) }], NOW, true);
+      await store.schedules.fire([{ schedule: due!, firing: firing(due!, NOW + 1) }], NOW);
       await store.schedules.remove(TENANT, schedule.id, NOW);
       assert.deepEqual(
         heard

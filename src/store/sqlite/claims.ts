@@ -162,6 +162,8 @@ export function claimCommands(parts: Parts): EngineStore {
       }, false);
     },
 
+    synced: () => writer.synced(),
+
     settle(claim, settlement) {
       return writer.write((transaction) => {
         const row = reader.rowBySeq(claim.ref);

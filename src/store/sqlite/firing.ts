@@ -101,10 +101,10 @@ export function firingCommands(parts: FiringParts, rows: ScheduleRows): FiringCo
       return sql.nextDue.get()?.at ?? null;
     },
 
-    fire(firings, now, durable) {
+    fire(firings, now) {
       return writer.write(
         (transaction) => firings.map(({ schedule, firing }) => fireOne(transaction, schedule, firing, now)),
-        durable,
+        false,
       );
     },
 

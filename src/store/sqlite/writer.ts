@@ -92,6 +92,13 @@ export class Writer {
     });
   }
 
+  /** Resolves when all that was committed is on the disk. */
+  synced(): Promise<void> {
+    return this.durability.sync().catch((error: unknown) => {
+      throw this.judge(error);
+    });
+  }
+
   subscribe(listener: (changes: readonly Change[]) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
