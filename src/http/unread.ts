@@ -10,6 +10,7 @@ const MIN_COUNTED_CHARS = 64 * 1024;
 
 export class UnreadAnswers {
   private readonly unread = new Map<string, number>();
+  private readonly lengths = new WeakMap<ServerResponse, number>();
 
   /** Throws `rate_limited` while too much is unread. */
   check(tenant: Tenant): void {
@@ -21,16 +22,20 @@ export class UnreadAnswers {
     );
   }
 
-  /** Counts an answer from when it is given until it was taken or its connection is gone. */
+  /** Counts an answer, or one of several in it, from when it is given until it was taken or its connection is gone. */
   add(tenant: Tenant, length: number, outgoing: ServerResponse): void {
-    if (length < MIN_COUNTED_CHARS) return;
+    // Who was gone before the answer was made leaves none unread, and would not be told of again.
+    if (length < MIN_COUNTED_CHARS || outgoing.closed) return;
     const key = tenantKey(tenant);
-    const count = (change: number) => {
-      const rest = (this.unread.get(key) ?? 0) + change;
-      if (rest === 0) this.unread.delete(key);
-      else this.unread.set(key, rest);
-    };
-    count(length);
-    outgoing.once("close", () => count(-length));
+    this.count(key, length);
+    const before = this.lengths.get(outgoing);
+    this.lengths.set(outgoing, (before ?? 0) + length);
+    if (before === undefined) outgoing.once("close", () => this.count(key, -this.lengths.get(outgoing)!));
+  }
+
+  private count(key: string, change: number): void {
+    const rest = (this.unread.get(key) ?? 0) + change;
+    if (rest === 0) this.unread.delete(key);
+    else this.unread.set(key, rest);
   }
 }

@@ -1,8 +1,10 @@
 /** Large answers: those that nobody reads do not fill the memory, and while one is made others are served. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { UnreadAnswers } from "../../src/http/unread.ts";
 import { startTestApp, TEST_KEY, type TestApp } from "../support/app.ts";
 import { rawRequest } from "../support/raw-request.ts";
 import { startTarget, type Target } from "../support/target.ts";
@@ -76,6 +78,45 @@ describe("answers that nobody reads", () => {
     socket.resume();
     await once(socket, "close");
     assert.equal((await rawRequest(app.port, request("/livez"))).status, 200);
+  });
+});
+
+describe("what is counted as unread", () => {
+  const tenant = { accountId: "acc_1", mode: "test" } as const;
+
+  /** A response that waits to be given, and the connection of who asked for it. */
+  async function asked(t: TestContext): Promise<{ outgoing: ServerResponse; socket: Socket }> {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => server.close());
+    const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    const [, outgoing] = (await once(server, "request")) as [unknown, ServerResponse];
+    return { outgoing, socket };
+  }
+
+  test("an answer is until its connection is gone, and none that was made after that", async (t) => {
+    const unread = new UnreadAnswers();
+    const { outgoing, socket } = await asked(t);
+    unread.add(tenant, 65 * MIB, outgoing);
+    assert.throws(() => unread.check(tenant), { code: "rate_limited" });
+    socket.destroy();
+    await once(outgoing, "close");
+    unread.check(tenant);
+    unread.add(tenant, 65 * MIB, outgoing);
+    unread.check(tenant);
+  });
+
+  test("many answers in one are taken together, without a listener for each", async (t) => {
+    const unread = new UnreadAnswers();
+    const { outgoing, socket } = await asked(t);
+    const listeners = outgoing.listenerCount("close");
+    for (let i = 0; i < 65; i += 1) unread.add(tenant, MIB, outgoing);
+    assert.throws(() => unread.check(tenant), { code: "rate_limited" });
+    assert.equal(outgoing.listenerCount("close"), listeners + 1);
+    outgoing.end();
+    await once(socket.resume(), "close");
+    unread.check(tenant);
   });
 });
 
