@@ -48,8 +48,8 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
     let answeredChars = 0;
     const call = async (toolCall: ToolCall) => {
       const answer = await answerTo(toolCall, principal, c);
-      if (answeredChars > 0 && answeredChars + answer.body.length > MAX_TOGETHER_CHARS)
-        throw tooMuchTogether();
+      const isMuch = answeredChars > 0 && answeredChars + answer.body.length > MAX_TOGETHER_CHARS;
+      if (isMuch && answer.status < 400) throw tooMuchTogether(toolCall.operation);
       answeredChars += answer.body.length;
       // It stands in the result as text and as structure.
       c.var.countAnswer(principal.tenant, 2 * answer.body.length);
@@ -89,10 +89,14 @@ export function createMcpDoor({ operations, services, log }: McpParts): McpDoor 
 /** The answers to one request wait together until its sender has read them. */
 const MAX_TOGETHER_CHARS = 16 * 1024 * 1024;
 
-function tooMuchTogether(): Problem {
+function tooMuchTogether({ effect }: Operation): Problem {
+  const wayOut =
+    effect === "read"
+      ? "send this one in a request of its own"
+      : "what this one asked for is done, so do not send it again, but read what came of it in a request of its own";
   return new Problem(
     "payload_too_large",
-    "The answers to the messages of this request are over 16 MiB together; send this one in a request of its own.",
+    `The answers to the messages of this request are over 16 MiB together; ${wayOut}.`,
   );
 }
 

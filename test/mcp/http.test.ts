@@ -170,6 +170,21 @@ test("answers of over 16 MiB together are not given to one request: what does no
   assert.equal(codeOf(messages((await post(ask(5))).text)[0].result), null);
 });
 
+test("what was done is told to be done, also where its answer does not fit into those of one request", async (t) => {
+  const target = await startTarget(() => ({ status: 500, body: "x".repeat(1 << 20) }));
+  t.after(() => target.close());
+  const jobs = Array.from({ length: 17 }, () => app.createJob({ url: target.url, max_attempts: 1, queue: "q" }));
+  const ids = (await Promise.all(jobs)).map(({ id }) => String(id));
+  for (const id of ids) assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).body["status"], "failed");
+  await app.call("POST", "/v1/queues/q/pause");
+  const { text } = await post(ids.map((id, i) => ({ ...call("retry_job", { id }), id: i })));
+  const refused = messages(text).flatMap(({ result }) => (result.isError === true ? [textOf(result)] : []));
+  assert.equal(refused.length, 2);
+  for (const word of refused) assert.match(word, /^payload_too_large: .* is done, so do not send it again/);
+  const { body } = await app.call("GET", "/v1/jobs?queue=q&status=pending");
+  assert.equal(body["data"].length, 17);
+});
+
 describe("errors and repeats", () => {
   test("an error names each wrong argument and what would be right", async () => {
     const { text } = await post(call("create_job", { url: "ftp://x/", max_attempts: 0, nope: 1 }));
