@@ -133,7 +133,10 @@ const SWEEP_MS = 20;
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 120_000;
 const KEEP_ALIVE_MS = 65_000;
-/** A connection on which nothing moves for so long, neither way, is cut off; a wait takes 60 s at most, and streams have heartbeats. */
+/**
+ * An answer of which nothing is taken for so long is cut off; streams have heartbeats. What takes long to be answered, as
+ * to cancel a million jobs, is no standstill.
+ */
 const STANDSTILL_MS = 120_000;
 
 export function listen(
@@ -154,7 +157,13 @@ export function listen(
       return answered;
     },
   });
-  const next = inTurn((incoming, outgoing) => void answer(incoming, outgoing));
+  const next = inTurn((incoming, outgoing) => {
+    // Node does nothing itself where somebody listens. A body that does not come is the matter of REQUEST_TIMEOUT_MS.
+    outgoing.on("timeout", () => {
+      if (outgoing.headersSent) incoming.socket.destroy();
+    });
+    void answer(incoming, outgoing);
+  });
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,

@@ -4,6 +4,12 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { after, before, describe, type TestContext, test } from "node:test";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { Hono } from "hono";
+import { systemClock } from "../../src/base/clock.ts";
+import { createLogger } from "../../src/base/log.ts";
+import type { HttpEnv } from "../../src/http/env.ts";
+import { listen } from "../../src/http/server.ts";
 import { UnreadAnswers } from "../../src/http/unread.ts";
 import { startTestApp, TEST_KEY, type TestApp } from "../support/app.ts";
 import { rawRequest } from "../support/raw-request.ts";
@@ -118,6 +124,26 @@ describe("what is counted as unread", () => {
     await once(socket.resume(), "close");
     unread.check(tenant);
   });
+});
+
+test("a standstill cuts off an answer that is begun, and none that is still worked on", async (t) => {
+  const log = createLogger("silent", "json");
+  const web = new Hono<HttpEnv>();
+  // As Node says it after two minutes.
+  web.get("/slow", ({ env, text }) => {
+    env.incoming.socket.emit("timeout");
+    return text("done");
+  });
+  web.get("/stuck", ({ env }) => {
+    env.outgoing.write("begun");
+    env.incoming.socket.emit("timeout");
+    return RESPONSE_ALREADY_SENT;
+  });
+  const listener = await listen(web, { host: "127.0.0.1", port: 0 }, systemClock, log);
+  t.after(() => listener.close());
+  const get = (path: string) => fetch(`http://127.0.0.1:${listener.port}${path}`).then((got) => got.text());
+  assert.equal(await get("/slow"), "done");
+  await assert.rejects(get("/stuck"));
 });
 
 test("while a page of large responses is made, who asks after it is answered before it", async (t) => {
