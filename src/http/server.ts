@@ -1,6 +1,6 @@
 /** The HTTP server: what happens to a request, in reading order. */
 import { createServer } from "node:http";
-import type { Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { Hono } from "hono";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -198,13 +198,16 @@ export function listen(
             // A kept-alive connection would hold the close up until it times out: each goes after its last answer.
             let stopSweeping = () => {};
             const sweep = () => {
-              server.closeIdleConnections();
+              // To Node one is idle, too, whose answer is given and not all sent.
+              if (![...connections].some(({ writableLength }) => writableLength > 0))
+                server.closeIdleConnections();
               stopSweeping = systemClock.timer(SWEEP_MS, sweep);
             };
             sweep();
             // To Node one that has not said anything yet is not idle, but about to ask.
             for (const connection of connections) if (connection.bytesRead === 0) connection.destroy();
-            server.close(() => {
+            // Not HTTP's own, which does away with what it takes for idle first.
+            NetServer.prototype.close.call(server, () => {
               cutOff();
               stopSweeping();
               done();

@@ -16,6 +16,7 @@ import { rawRequest } from "../support/raw-request.ts";
 import { startTarget, type Target } from "../support/target.ts";
 
 const MIB = 1 << 20;
+const LOG = createLogger("silent", "json");
 
 let app: TestApp;
 let target: Target;
@@ -127,7 +128,6 @@ describe("what is counted as unread", () => {
 });
 
 test("a standstill cuts off an answer that is begun, and none that is still worked on", async (t) => {
-  const log = createLogger("silent", "json");
   const web = new Hono<HttpEnv>();
   // As Node says it after two minutes.
   web.get("/slow", ({ env, text }) => {
@@ -139,11 +139,20 @@ test("a standstill cuts off an answer that is begun, and none that is still work
     env.incoming.socket.emit("timeout");
     return RESPONSE_ALREADY_SENT;
   });
-  const listener = await listen(web, { host: "127.0.0.1", port: 0 }, systemClock, log);
+  const listener = await listen(web, { host: "127.0.0.1", port: 0 }, systemClock, LOG);
   t.after(() => listener.close());
   const get = (path: string) => fetch(`http://127.0.0.1:${listener.port}${path}`).then((got) => got.text());
   assert.equal(await get("/slow"), "done");
   await assert.rejects(get("/stuck"));
+});
+
+test("a stop lets an answer that is being sent come to its end", async () => {
+  const web = new Hono<HttpEnv>().get("/", ({ text }) => text("x".repeat(16 * MIB)));
+  const listener = await listen(web, { host: "127.0.0.1", port: 0 }, systemClock, LOG);
+  const response = await fetch(`http://127.0.0.1:${listener.port}/`);
+  const closed = listener.close();
+  assert.equal((await response.text()).length, 16 * MIB);
+  await closed;
 });
 
 test("while a page of large responses is made, who asks after it is answered before it", async (t) => {
