@@ -173,9 +173,12 @@ test("answers of over 16 MiB together are not given to one request: what does no
 test("what was done is told to be done, also where its answer does not fit into those of one request", async (t) => {
   const target = await startTarget(() => ({ status: 500, body: "x".repeat(1 << 20) }));
   t.after(() => target.close());
-  const jobs = Array.from({ length: 17 }, () => app.createJob({ url: target.url, max_attempts: 1, queue: "q" }));
+  const jobs = Array.from({ length: 17 }, () =>
+    app.createJob({ url: target.url, max_attempts: 1, queue: "q" }),
+  );
   const ids = (await Promise.all(jobs)).map(({ id }) => String(id));
-  for (const id of ids) assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).body["status"], "failed");
+  for (const id of ids)
+    assert.equal((await app.call("GET", `/v1/jobs/${id}?wait=30s`)).body["status"], "failed");
   await app.call("POST", "/v1/queues/q/pause");
   const { text } = await post(ids.map((id, i) => ({ ...call("retry_job", { id }), id: i })));
   const refused = messages(text).flatMap(({ result }) => (result.isError === true ? [textOf(result)] : []));
