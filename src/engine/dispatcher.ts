@@ -79,14 +79,15 @@ export class Dispatcher {
 
   /** Begins what is due and may begin; answers when something is due next. */
   async step(now: number): Promise<number | null> {
-    const grants = this.lanes.take(now);
-    if (grants.length > 0) {
+    let grants = this.lanes.take(now);
+    while (grants.length > 0) {
       const results = await this.claim(grants, now);
       results.forEach(({ claims, nextDueAt, heldUntil }, i) => {
         const dueAt = nextDueAt === null || heldUntil === null ? nextDueAt : Math.max(nextDueAt, heldUntil);
         this.lanes.claimed(grants[i]!, claims.length, dueAt, now);
         for (const claim of claims) this.begin(claim);
       });
+      grants = grants.slice(results.length);
     }
     return this.lanes.wakeAt(now);
   }

@@ -198,7 +198,10 @@ export interface EngineStore {
   /** Every lane with something pending, and when its first job is due. */
   lanes(): Promise<readonly { lane: Lane; dueAt: number }[]>;
   queueLimits(): Promise<readonly QueueLimits[]>;
-  /** Begins an attempt of up to `limit` due jobs of each lane, earliest first; of fewer where bodies are large. At commit. */
+  /**
+   * Begins an attempt of up to `limit` due jobs of each lane, earliest first. Where bodies are large of fewer, and the last
+   * lanes get no answer: they are to be asked for again. Resolves at commit.
+   */
   claimDue(wanted: readonly { lane: Lane; limit: number }[], now: number): Promise<readonly LaneClaims[]>;
   /**
    * Ends the claimed attempt. False when it was settled before or another attempt has begun: then nothing changes.

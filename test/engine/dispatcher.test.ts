@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
 import pino from "pino";
+import { RawJson } from "../../src/base/json.ts";
 import type { HttpRequest } from "../../src/delivery/request.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneLimits } from "../../src/engine/shares.ts";
@@ -44,6 +45,31 @@ function headerOf({ headers }: HttpRequest, name: string): string | undefined {
 const ALL = { limit: 100, cursor: null };
 
 const at = (n: number) => `http://127.0.0.${n}:9/`;
+
+test("of jobs with large bodies each origin gets its first at once, and the claims after one that fails come again", async (t) => {
+  const { clock, store, sender, engine, now } = await world(t, { start: false });
+  const sound = { ...store.engine };
+  let claims = 0;
+  Object.assign(store.engine, {
+    claimDue: (...given: Parameters<typeof sound.claimDue>) => {
+      claims += 1;
+      return claims === 2 ? Promise.reject(new Error("the disk is full")) : sound.claimDue(...given);
+    },
+  });
+  const payload = new RawJson(JSON.stringify("x".repeat(1_000_000)));
+  const origins = Array.from({ length: 30 }, (_, i) => at(i + 1));
+  for (const url of origins)
+    await enqueue(store, newJob(now(), { payload, target: { url, method: "POST", headers: {} } }));
+  await engine.start();
+  while (sender.sent.length < 9) await settle();
+  await settle();
+  // Nine megabytes are more than a claim takes.
+  assert.equal(sender.sent.length, 9);
+  await clock.advance("1s");
+  // The log is copied into the file meanwhile, in real time.
+  while (sender.sent.length < origins.length) await settle();
+  assert.equal(claims, 5);
+});
 
 describe("retries", () => {
   test("come after 20 s and 40 s, each counted, and the last failure ends the job", async (t) => {

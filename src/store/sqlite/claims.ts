@@ -57,7 +57,7 @@ export function claimCommands(parts: Parts): EngineStore {
     tenants: db.prepare<[], { id: number }>("SELECT id FROM tenants"),
   };
 
-  /** `room` is what is left of {@link PAGE_BYTES}. With none left a lane still gets one, so that no other keeps it waiting. */
+  /** `room` is what is left of {@link PAGE_BYTES}; a job that is begun while there is any may take more. */
   function claimLane(
     transaction: Transaction,
     lane: Lane,
@@ -70,7 +70,7 @@ export function claimCommands(parts: Parts): EngineStore {
     const free = rate === null ? limit : rate.limit - starts.within(lane.queueId, rate.periodMs, now);
     const claims: Claim[] = [];
     for (const row of free > 0 ? sql.due.all(lane.id, now, Math.min(limit, free)) : []) {
-      if (claims.length > 0 && room.bytes <= 0) break;
+      if (room.bytes <= 0) break;
       const step = reader.currentStep(row);
       const job = rows.job(row, step);
       const changes = begin(job, now);
@@ -158,7 +158,12 @@ export function claimCommands(parts: Parts): EngineStore {
     claimDue(wanted, now) {
       return writer.write((transaction) => {
         const room = { bytes: PAGE_BYTES };
-        return wanted.map(({ lane, limit }) => claimLane(transaction, lane, limit, now, room));
+        const results: LaneClaims[] = [];
+        for (const { lane, limit } of wanted) {
+          if (room.bytes <= 0) break;
+          results.push(claimLane(transaction, lane, limit, now, room));
+        }
+        return results;
       }, false);
     },
 
