@@ -26,6 +26,31 @@ test("a clock set back a little fires nothing twice", async (t) => {
   assert.deepEqual(await bed.jobTimes(id), [at("2026-03-01 12:01:00"), at("2026-03-01 12:02:00")]);
 });
 
+test("a due time that made no job and comes again makes none again: its line stays and is told once", async (t) => {
+  const bed = await schedulingBed(t, new VirtualClock(at(START)));
+  const { id } = await bed.schedule({ onOverlap: "skip" });
+  let told = 0;
+  bed.store.subscribe((changes) => {
+    told += changes.filter((change) => change.kind === "schedule" && change.event === "skipped").length;
+  });
+  for (const time of ["12:01:00", "12:02:00"]) {
+    bed.clock.jump(at(`2026-03-01 ${time}`));
+    await look(bed);
+  }
+  const ledger = await bed.ledger(id);
+  bed.clock.jump(at("2026-03-01 12:02:20"));
+  await bed.store.schedules.update(bed.tenant, id, (found) => ({
+    ...found,
+    nextRunAt: at("2026-03-01 12:02:00"),
+  }));
+  await look(bed);
+  assert.deepEqual(
+    ledger.map(({ outcome }) => outcome),
+    ["fired", "skipped_overlap"],
+  );
+  assert.deepEqual([await bed.ledger(id), told], [ledger, 1]);
+});
+
 test("a clock that was years ahead does not keep a schedule silent once it is right again", async (t) => {
   const bed = await schedulingBed(t, new VirtualClock(at(START)));
   const { id } = await bed.schedule({ cronExpr: "0 * * * *" });

@@ -179,6 +179,14 @@ describe("isolation, operation by operation", () => {
     assert.ok((await app.call("GET", "/v1/account", undefined, as(others.mode))).body["mode"] === "live");
   });
 
+  test("an Idempotency-Key that another tenant has used is nothing known: what is not there is 404", async () => {
+    const path = owned.get("/v1/schedules/")!;
+    const trigger = (key: string) =>
+      app.call("POST", `/v1/schedules/${path}/trigger`, {}, { ...as(key), "idempotency-key": "trigger" });
+    assert.equal((await trigger(app.key)).status, 200);
+    for (const key of [others.account, others.mode]) assert.equal((await trigger(key)).status, 404);
+  });
+
   test("Idempotency-Key and dedupe_key are each tenant's own", async () => {
     const create = (key: string) =>
       app.call(

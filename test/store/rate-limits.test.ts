@@ -1,7 +1,13 @@
 /** The rate limits of queues: each counts its own attempts, across a restart, and a clock that was ahead holds none. */
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import Database from "better-sqlite3";
+import { loadAddon } from "../../src/store/sqlite/native.ts";
+import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
+import { temporaryFolder } from "../support/app.ts";
 import { newJob, TENANT } from "../support/factories.ts";
 import { openTestStore } from "../support/store.ts";
 import { enqueue } from "./conformance-jobs.ts";
@@ -71,4 +77,16 @@ test("what began by a clock that was ahead holds a queue for one period at most"
   await reopen();
   assert.deepEqual(await claim(NOW), { one: [0, 10_000] });
   assert.deepEqual(await claim(NOW + 10_000), { one: [1, 20_000] });
+});
+
+test("a queue without a limit notes no attempts: nothing would ever take them away", async (t) => {
+  const folder = temporaryFolder();
+  t.after(() => rmSync(folder, { recursive: true }));
+  const { store } = await openTestStore({ folder });
+  await enqueue(store, newJob(NOW), newJob(NOW));
+  assert.deepEqual(Object.values(await claimTwo(store, NOW)), [[2, null]]);
+  await store.close();
+  const db = new Database(join(folder, DATABASE_FILE), { nativeBinding: loadAddon("") });
+  t.after(() => db.close());
+  assert.equal(db.prepare("SELECT count(*) FROM queue_starts").pluck().get(), 0);
 });
