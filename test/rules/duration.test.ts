@@ -13,7 +13,7 @@ test("a whole number and one unit", () => {
     ["365d", 31_536_000_000],
     ["007s", 7_000],
   ];
-  for (const [text, ms] of good) assert.equal(parseDuration(text), ms);
+  for (const [text, ms] of good) assert.deepEqual([parseDuration(text), durationMs(text)], [ms, ms]);
   for (const text of [
     "",
     "5",
@@ -39,8 +39,10 @@ test("reads in the unit that fits", () => {
   const texts: [number, string][] = [
     [15, "15 ms"],
     [1_500, "1.5 s"],
+    [1_234, "1.2 s"],
     [20_000, "20 s"],
     [80_000, "80 s"],
+    [120_000, "2 min"],
     [300_000, "5 min"],
     [3_600_000, "60 min"],
     [7_200_000, "2 h"],

@@ -63,6 +63,7 @@ test("bytes stay as they are", () => {
 test("of a doubled key the last one counts, with all that is in it", () => {
   const text = `{"a":{"x":1,"y":2},"a":{"y":3}}`;
   assert.deepEqual(findAll(text, [["a"], ["a", "x"], ["a", "y"]]), [`{"y":3}`, null, "3"]);
+  assert.equal(find(`{"a":{"b":{"c":1}},"a":{}}`, "/a/b/c"), null);
 });
 
 test("keys that are written with escapes are found by what they say", () => {
