@@ -32,7 +32,7 @@ export function explainOpening(error: Error, stage: OpeningStage, target: string
 export function explainExchange(error: Error, stage: Stage, target: string): DeliveryError | null {
   if (error instanceof DeliveryError) return error;
   const code = codeOf(error);
-  if (code === "UND_ERR_INVALID_ARG" || code === "UND_ERR_NOT_SUPPORTED") return null;
+  if (code === "UND_ERR_INVALID_ARG") return null;
   if (code.startsWith("ERR_SSL_") || code.startsWith("ERR_TLS_")) return explainTls(code, target, error);
   const invalid = invalidReason(code, stage, error);
   if (invalid !== null) return new DeliveryError("invalid_response", `${target} ${invalid}`, error);
@@ -65,9 +65,8 @@ function codeOf(error: Error): string {
 }
 
 function dnsReason(code: string): string {
-  if (code === "ENOTFOUND" || code === "ENODATA") return "the name does not resolve to any address";
-  if (code === "EAI_AGAIN" || code === "ETIMEOUT")
-    return "the name could not be looked up, the name server did not answer";
+  if (code === "ENOTFOUND") return "the name does not resolve to any address";
+  if (code === "EAI_AGAIN") return "the name could not be looked up, the name server did not answer";
   return `the name could not be looked up${inBrackets(code)}`;
 }
 
