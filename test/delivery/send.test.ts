@@ -226,6 +226,16 @@ test("a 100 Continue that comes byte by byte, and a body in pieces of its own", 
   assert.equal(target.connections.length, 1);
 });
 
+test("a body that looks like 100 Continues, wherever it is cut, is kept whole", async (t) => {
+  const body = "HTTP/1.1 100\r\n\r\n".repeat(1_024);
+  // As long as three of them: any piece of 4 KiB begins with one.
+  const head = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\na: b\r\n\r\n`;
+  const { target, sending } = await against(t, (socket) => socket.write(head + body));
+  const outcome = await sending.attempt(target.url);
+  assert.ok(outcome.kind === "response", JSON.stringify(outcome));
+  assert.equal(Buffer.from(outcome.body).toString(), body);
+});
+
 test("HTTP/1.0 without a length: the body lasts until the connection is closed", async (t) => {
   const { target, sending } = await against(t, (socket) =>
     socket.end("HTTP/1.0 200 OK\r\n\r\nuntil the end"),
