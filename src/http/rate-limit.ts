@@ -26,7 +26,7 @@ export function rateLimiter(limit: RateLimit, clock: Clock): RateLimiter {
         ["RateLimit-Policy", policy],
       ];
     }
-    const retryAfterS = Math.max(1, Math.ceil(decision.retryAfterMs / 1_000));
+    const retryAfterS = Math.ceil(decision.retryAfterMs / 1_000);
     throw new Problem(
       "rate_limited",
       `This account may make ${limit.perSecond} requests a second in this mode (ERRAND_RATE_LIMIT). Wait ${retryAfterS} s.`,
