@@ -246,6 +246,7 @@ export function queueConformance(open: () => Promise<Store>): void {
     test("counts follow every transition", async () => {
       const store = await open();
       const [job] = await enqueue(store, newJob(NOW), newJob(NOW, { requiresApproval: true }), newJob(NOW));
+      await enqueue(store, newJob(NOW, { queue: "another" }));
       await store.jobs.change(TENANT, job!.id, (found) => cancel(found, NOW));
       const [claim] = await claimAll(store, NOW);
       const counts = async () => (await store.queues.get(TENANT, "default", NOW))?.counts;

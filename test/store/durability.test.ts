@@ -85,6 +85,20 @@ describe("durability", () => {
     disk.wait = null;
   });
 
+  test("one sync is under way at a time: what a claim takes along shares the next one", async () => {
+    const { wait, open } = gate();
+    disk.wait = wait;
+    const first = enqueue();
+    await settle();
+    const second = enqueue();
+    await claimAll(opened.store, clock.now());
+    const third = opened.store.engine.synced();
+    const meanwhile = [await count(), disk.syncs];
+    open();
+    await Promise.all([first, second, third]);
+    assert.deepEqual([meanwhile, disk.syncs], [[2, 1], 2]);
+  });
+
   test("a failed sync fails all who waited for it, and those who came meanwhile, though their own would succeed", async () => {
     const { wait, open } = gate();
     disk.wait = wait;
@@ -98,6 +112,21 @@ describe("durability", () => {
     open();
     const results = await Promise.allSettled([first, second]);
     for (const result of results) assert.ok(result.status === "rejected" && isUnavailable(result.reason));
+    assert.equal(disk.syncs, 1, "no sync came after the failed one");
+  });
+
+  test("so does it fail those whom a claim took along; who comes after that is refused at once", async () => {
+    const { wait, open } = gate();
+    disk.wait = wait;
+    disk.failWith = ioError();
+    const first = enqueue();
+    await settle();
+    const second = enqueue();
+    await claimAll(opened.store, clock.now());
+    disk.failWith = null;
+    open();
+    for (const { status } of await Promise.allSettled([first, second])) assert.equal(status, "rejected");
+    await assert.rejects(enqueue(), isUnavailable);
     assert.equal(disk.syncs, 1, "no sync came after the failed one");
   });
 

@@ -40,7 +40,6 @@ export class Durability {
 
   /** Resolves when every commit made before the call is on the disk; rejects when the disk did not say so. */
   sync(): Promise<void> {
-    if (this.fault !== null) return Promise.reject(this.fault);
     if (this.running === null) return this.begin();
     // The sync under way may have begun before the caller's commit: only the next one covers it.
     this.following ??= this.running.then(
