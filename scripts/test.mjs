@@ -38,6 +38,8 @@ process.exit(
     import.meta.resolve("tsx"),
     "--import",
     new URL("text-modules.mjs", import.meta.url).href,
+    "--import",
+    new URL("whole-output.mjs", import.meta.url).href,
     "--test",
     "--test-reporter=spec",
     `--test-concurrency=${Math.max(2, availableParallelism())}`,
