@@ -184,15 +184,9 @@ export class Dispatcher {
 
   /** False when the shutdown did not wait for it. */
   private async isSynced(claim: Claim): Promise<boolean> {
-    const synced = await this.insist(
-      claim,
-      "the disk does not say that it has a job; asking again",
-      async () => {
-        await this.parts.store.engine.synced();
-        return true;
-      },
-    );
-    return synced !== null;
+    const { store } = this.parts;
+    const failed = "the disk does not say that it has a job; asking again";
+    return (await this.insist(claim, failed, () => store.engine.synced())) !== null;
   }
 
   /** The outcome is kept in memory until the store takes it: the target was called, and that must not be forgotten. */
@@ -206,11 +200,7 @@ export class Dispatcher {
   }
 
   /** Until the store does it, or null when a shutdown does not wait for that. */
-  private async insist(
-    claim: Claim,
-    failed: string,
-    command: () => Promise<boolean>,
-  ): Promise<boolean | null> {
+  private async insist<T>(claim: Claim, failed: string, command: () => Promise<T>): Promise<T | null> {
     const { clock, log } = this.parts;
     for (;;) {
       try {

@@ -57,6 +57,16 @@ describe("durability", () => {
     assert.equal(opened.store.trouble(), null);
   }
 
+  /** A command whose sync is under way, and fails once it is let through. */
+  async function failing() {
+    const { wait, open } = gate();
+    disk.wait = wait;
+    disk.failWith = ioError();
+    const first = enqueue();
+    await settle();
+    return { first, open };
+  }
+
   test("an answer waits for a sync that began after its commit; those meanwhile share the next one", async () => {
     const { wait, open } = gate();
     disk.wait = wait;
@@ -100,11 +110,7 @@ describe("durability", () => {
   });
 
   test("a failed sync fails all who waited for it, and those who came meanwhile, though their own would succeed", async () => {
-    const { wait, open } = gate();
-    disk.wait = wait;
-    disk.failWith = ioError();
-    const first = enqueue();
-    await settle();
+    const { first, open } = await failing();
     const second = enqueue();
     await settle();
     disk.failWith = null;
@@ -116,11 +122,7 @@ describe("durability", () => {
   });
 
   test("so does it fail those whom a claim took along; who comes after that is refused at once", async () => {
-    const { wait, open } = gate();
-    disk.wait = wait;
-    disk.failWith = ioError();
-    const first = enqueue();
-    await settle();
+    const { first, open } = await failing();
     const second = enqueue();
     await claimAll(opened.store, clock.now());
     disk.failWith = null;
